@@ -1,0 +1,1 @@
+"""Evaluation: from (graph, compiler) pairs to stored records."""

@@ -1,0 +1,132 @@
+"""What is stored: one Result per (graph, compiler), and the Environment it was measured in."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from graphnet.compilers import Kernel, Target
+
+RESULT_FORMAT = "graphnet-result/1"
+
+Verdict = Literal["ok", "unsupported", "wrong", "unstable", "error", "crashed", "timeout", "out_of_memory"]
+Stage = Literal["load", "lower", "compile", "run", "check"]
+
+
+class _Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+class OutputError(_Struct, frozen=True, kw_only=True):
+    """Error of one output against the float64 reference."""
+
+    name: str
+    dtype: str
+    level: int | None
+    """Smallest tolerance level t in -10..0 at which all elements are close; None if not even at 0."""
+    max_abs: float | None = None
+    max_rel: float | None = None
+    """None where not a number (NaN mismatch)."""
+
+
+class Timing(_Struct, frozen=True, kw_only=True):
+    """Raw samples of one program. Nanoseconds."""
+
+    warmup_ns: tuple[int, ...] = ()
+    samples_ns: tuple[int, ...]
+    cpu_ns: tuple[int, ...] = ()
+    """Process CPU time of each sample."""
+    wait_ns: int = 0
+    """Run-queue wait of all threads over the timed block (`/proc/self/task/*/schedstat`)."""
+    steady: bool = True
+    """False when the warm-up never became steady within its limit."""
+    budget_ended: bool = False
+    """True when the time budget ended the block before 100 runs."""
+    buffer_offset: int = 0
+    """Offset in bytes (a multiple of 64) of the input buffers from their allocation's 64-byte aligned start."""
+
+
+class CompileTime(_Struct, frozen=True, kw_only=True):
+    """Seconds from graph to runnable artefact."""
+
+    lower_s: float = 0.0
+    compile_s: float = 0.0
+    first_run_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        return self.lower_s + self.compile_s + self.first_run_s
+
+
+class Memory(_Struct, frozen=True, kw_only=True):
+    """Resident memory of the child in bytes: baseline before the job, then the peak of each stage."""
+
+    baseline: int = 0
+    load_peak: int = 0
+    compile_peak: int = 0
+    run_peak: int = 0
+    timeline: tuple[tuple[float, int], ...] = ()
+    """(seconds since the job began, resident bytes)."""
+
+
+class Noise(_Struct, frozen=True, kw_only=True):
+    """A calibrated fixed-work loop before and after the timed block."""
+
+    before_ns: tuple[int, ...] = ()
+    after_ns: tuple[int, ...] = ()
+    cv: float = 0.0
+    """Coefficient of variation over both."""
+
+
+class Environment(_Struct, frozen=True, kw_only=True):
+    """The machine. `key` is a digest of all other fields that make figures comparable."""
+
+    key: str
+    cpu_model: str
+    cpu_count: int
+    memory_bytes: int
+    os: str
+    python: str
+    governor: str = ""
+    isa: tuple[str, ...] = ()
+
+
+class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="format"):
+    """Everything known of one job. Exactly one per requested job, whatever happened to the child."""
+
+    run_id: str
+    graph_id: str
+    graph: str
+    """Name of the graph (`resnet50`)."""
+    subset: str
+    structure_hash: str
+    compiler: str
+    passes: tuple[str, ...] = ("default",)
+    target: Target
+    dims: dict[str, int] = {}
+    seed: int = 0
+    verdict: Verdict
+    stage: Stage | None = None
+    """The stage that failed; None when the verdict is ok."""
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    compile: CompileTime | None = None
+    timing: Timing | None = None
+    outputs: tuple[OutputError, ...] = ()
+    level: int | None = None
+    """Largest level over the outputs; None when some output is not close at t = 0 (or was never checked)."""
+    kernels: tuple[Kernel, ...] = ()
+    memory: Memory | None = None
+    noise: Noise | None = None
+    flops: int | None = None
+    bytes: int | None = None
+    versions: dict[str, str] = {}
+    settings: dict[str, str | int | float | bool] = {}
+    """Effective settings that the compiler reported (threads, precision, flags)."""
+    environment: str = ""
+    """Key of the Environment."""
+    started: str = ""
+    """UTC, ISO 8601."""
+    wall_s: float = 0.0
+    """Wall time of the whole job as the parent saw it."""

@@ -1,0 +1,1 @@
+"""Lowering tables: GraphIR operators to framework operators."""
