@@ -1,0 +1,233 @@
+"""ONNX Runtime on the CPU execution provider: graph optimisation level `all`, the library's default."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
+from graphnet.ir import onnx_bridge, tensors
+from graphnet.ir.graph import Graph, Node, Value
+
+if TYPE_CHECKING:
+    import onnx
+    import onnxruntime as ort
+
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "gpu": "CUDAExecutionProvider"}
+PROFILED_RUNS = 10
+_INLINE_LIMIT = 1 << 30
+
+
+class OnnxRuntime:
+    """`onnxruntime`: options `level` (disable, basic, extended, all)."""
+
+    name = "onnxruntime"
+    packages = ("onnxruntime", "onnx")
+
+    def preload(self) -> None:
+        """Import only: sessions (and their thread pools) are made in the job's own process."""
+        import onnxruntime  # noqa: F401
+
+    def configure(self, target: Target) -> dict[str, Any]:
+        """Check the provider; report the settings that `_session_options` will apply."""
+        import onnxruntime as ort
+
+        provider = _provider(target)
+        if provider not in ort.get_available_providers():
+            raise DeviceNotPresent(
+                f"onnxruntime: {provider} is not in this build (it has {', '.join(ort.get_available_providers())});"
+                " install the onnxruntime package for that device"
+            )
+        ort.set_default_logger_severity(4)
+        return {
+            "provider": provider,
+            "intra_op_threads": target.threads,
+            "inter_op_threads": 1,
+            "optimization_level": _level(target),
+            "precision": "float32",
+            "flush_subnormals": False,
+        }
+
+    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> OnnxRuntimeProgram:
+        """Serialise the graph to ONNX and open a session on it (which optimises and packs the weights)."""
+        return OnnxRuntimeProgram(graph, tensors, target)
+
+
+class OnnxRuntimeProgram:
+    """A session with inputs and outputs bound to buffers that are allocated once."""
+
+    def __init__(self, graph: Graph, tensors: Tensors, target: Target) -> None:
+        self._graph, self._tensors, self._target = graph, tensors, target
+        self._session = _open(onnx_bridge.to_onnx(graph, tensors), _session_options(target), _provider(target))
+        self._binding = self._session.io_binding()
+        self._inputs: dict[str, np.ndarray] = {}
+        self._outputs: dict[str, np.ndarray] = {}
+
+    def bind(self, inputs: Tensors) -> None:
+        """Use `inputs` in place (no copy) and let outputs land in aligned buffers of our own."""
+        self._inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self._binding.clear_binding_inputs()
+        self._binding.clear_binding_outputs()
+        for item in self._session.get_inputs():
+            _bind(self._binding.bind_input, item.name, self._inputs[item.name], self._graph.type_of(item.name))
+        for name in self._graph.outputs:
+            value = self._graph.type_of(name)
+            if any(isinstance(dim, str) for dim in value.shape) or value.dtype == "string":
+                self._binding.bind_output(name)
+            else:
+                self._outputs[name] = np.zeros(value.shape, tensors.numpy_dtype(value.dtype))  # type: ignore[arg-type]
+                _bind(self._binding.bind_output, name, self._outputs[name], value)
+
+    def run(self) -> None:
+        """One inference; synchronous."""
+        self._session.run_with_iobinding(self._binding)
+
+    def outputs(self) -> Sequence[np.ndarray]:
+        """Copies of the outputs in graph order."""
+        fetched = dict(zip((o.name for o in self._session.get_outputs()), self._binding.get_outputs(), strict=True))
+        return [
+            self._outputs[name].copy() if name in self._outputs else fetched[name].numpy()
+            for name in self._graph.outputs
+        ]
+
+    def kernels(self) -> Sequence[Kernel]:
+        """Mean time of each executed node over a few runs of a second, profiling session."""
+        with tempfile.TemporaryDirectory(prefix="graphnet-ort-") as folder:
+            options = _session_options(self._target)
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(folder, "profile"))
+            options.optimized_model_filepath = str(Path(folder, "optimized.onnx"))
+            model = onnx_bridge.to_onnx(self._graph, self._tensors)
+            session = _open(model, options, _provider(self._target))
+            optimized = _load_optimized(options.optimized_model_filepath)
+            binding = session.io_binding()
+            for item in session.get_inputs():
+                _bind(binding.bind_input, item.name, self._inputs[item.name], self._graph.type_of(item.name))
+            for name in self._graph.outputs:
+                binding.bind_output(name)
+            for _ in range(PROFILED_RUNS):
+                session.run_with_iobinding(binding)
+            events = json.loads(Path(session.end_profiling()).read_text())
+        return _kernels(events, covered_nodes(self._graph, optimized))
+
+
+def _provider(target: Target) -> str:
+    provider = PROVIDERS.get(target.device)
+    if provider is None:
+        raise DeviceNotPresent(f"onnxruntime: no execution provider for device '{target.device}'")
+    return provider
+
+
+def _level(target: Target) -> str:
+    level = str(target.options.get("level", "all"))
+    if level not in ("disable", "basic", "extended", "all"):
+        raise UsageError(f"onnxruntime: option level={level} is unknown; use disable, basic, extended or all")
+    return level
+
+
+def _session_options(target: Target) -> ort.SessionOptions:
+    import onnxruntime as ort
+
+    levels = ort.GraphOptimizationLevel
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = target.threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = {
+        "disable": levels.ORT_DISABLE_ALL,
+        "basic": levels.ORT_ENABLE_BASIC,
+        "extended": levels.ORT_ENABLE_EXTENDED,
+        "all": levels.ORT_ENABLE_ALL,
+    }[_level(target)]
+    options.log_severity_level = 4
+    return options
+
+
+def _open(model: onnx.ModelProto, options: ort.SessionOptions, provider: str) -> ort.InferenceSession:
+    import onnxruntime as ort
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    try:
+        if model.ByteSize() < _INLINE_LIMIT:
+            return ort.InferenceSession(model.SerializeToString(), options, providers=[provider])
+        with tempfile.TemporaryDirectory(prefix="graphnet-ort-") as folder:
+            path = Path(folder, "model.onnx")
+            onnx_bridge.save_onnx(model, path)
+            return ort.InferenceSession(str(path), options, providers=[provider])
+    except (state.NotImplemented, state.InvalidGraph) as error:
+        raise UnsupportedOp(f"onnxruntime: {str(error).strip().splitlines()[0]}") from error
+
+
+def _bind(bind: Any, name: str, array: np.ndarray, value: Value) -> None:
+    bind(name, "cpu", 0, onnx_bridge.tensor_type(value.dtype), array.shape, array.ctypes.data)
+
+
+def _load_optimized(path: str) -> onnx.ModelProto:
+    import onnx
+
+    return onnx.load(path, load_external_data=False)
+
+
+def covered_nodes(graph: Graph, optimized: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
+    """Optimised node name to the GraphIR nodes it does the work of.
+
+    A fused node is anchored at the value it produces (the optimiser keeps the last fused node's output name; its
+    blocked-layout twin is called `<value>_nchwc`). It covers what lies upstream of its anchor, up to other anchors.
+    """
+    producer: dict[str, Node] = {out: node for node in graph.nodes for out in node.outputs if out}
+    anchors = {node.name: _anchors(node, producer) for node in optimized.graph.node}
+    ends = {value for values in anchors.values() for value in values}
+    covered: dict[str, tuple[str, ...]] = {}
+    claimed: set[str] = set()
+    for node in optimized.graph.node:
+        found = [name for name in _upstream(anchors[node.name], ends, producer) if name not in claimed]
+        claimed.update(found)
+        covered[node.name] = tuple(found)
+    return covered
+
+
+def _anchors(node: onnx.NodeProto, producer: Mapping[str, Node]) -> list[str]:
+    values = [out for out in node.output if out in producer]
+    if values:
+        return values
+    value = node.name.removesuffix("_nchwc")
+    return [value] if value in producer else []
+
+
+def _upstream(anchors: list[str], ends: set[str], producer: Mapping[str, Node]) -> list[str]:
+    found: dict[str, None] = {}
+    stack = list(anchors)
+    while stack:
+        node = producer.get(stack.pop())
+        if node is None or node.name in found:
+            continue
+        found[node.name] = None
+        stack.extend(name for name in node.inputs if name not in ends)
+    return list(found)[::-1]
+
+
+def _kernels(events: list[dict[str, Any]], covered: Mapping[str, tuple[str, ...]]) -> list[Kernel]:
+    times: dict[str, list[float]] = defaultdict(list)
+    kinds: dict[str, str] = {}
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            name = event["name"].removesuffix("_kernel_time")
+            times[name].append(float(event["dur"]))
+            kinds[name] = event["args"]["op_name"]
+    warm = {name: samples[len(samples) // PROFILED_RUNS :] or samples for name, samples in times.items()}
+    return [
+        Kernel(
+            name=f"{kinds[name]}:{name}",
+            nodes=covered.get(name, ()),
+            calls=max(1, len(samples) // PROFILED_RUNS),
+            total_us=float(np.mean(warm[name])) * max(1, len(samples) // PROFILED_RUNS),
+        )
+        for name, samples in times.items()
+    ]
