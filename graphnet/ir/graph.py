@@ -95,6 +95,8 @@ class Input(_Struct, frozen=True, kw_only=True):
     dtype: DType
     shape: Shape
     fill: Fill = Normal()
+    stream: int | None = None
+    """Random stream of the fill; by default the input's position among the inputs."""
 
 
 class Weight(_Struct, frozen=True, kw_only=True):
@@ -105,6 +107,8 @@ class Weight(_Struct, frozen=True, kw_only=True):
     fill: Fill
     role: Literal["parameter", "buffer", "constant"] = "parameter"
     """Only `parameter` counts in `Graph.parameters`; `buffer` is state (running mean), `constant` a literal."""
+    stream: int | None = None
+    """Random stream of the fill; by default the weight's position. A rewrite pins it, so that weights keep their data."""
 
 
 class Body(_Struct, frozen=True, kw_only=True, tag="graph", tag_field="kind"):

@@ -1,0 +1,47 @@
+# Two commands matter: `make demo` and `make test`. Both set up .venv first.
+PYTHON ?= python3.11
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint check slow fuzz dataset benchmarks gpu-check clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP)  ## create .venv with everything that the demo and the tests need
+
+$(STAMP): pyproject.toml constraints.txt requirements-capture.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv || python3 -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,jax,onnxruntime,capture,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps -r requirements-capture.txt
+	touch $(STAMP)
+
+demo: $(STAMP)  ## evaluate real graphs on four compilers, leave demo-results/
+	$(BIN)/graphnet evaluate --compiler torch,inductor,jax,onnxruntime --budget 1 --output demo-results \
+	  $(foreach g,$(DEMO_GRAPHS),--graph benchmark/$(g))
+	$(BIN)/graphnet score demo-results
+
+test: $(STAMP) lint  ## linters, types, import rules, then the test suite
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+slow: $(STAMP)  ## the minutes-long tests
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+fuzz: $(STAMP)  ## ten minutes of fuzzing of the graph reader and of the ONNX import, each
+	GRAPHNET_FUZZ_SECONDS=600 $(BIN)/python -m pytest -m slow -k fuzz --timeout 3600
+
+dataset: $(STAMP)  ## rebuild the core set from its recipes into build/benchmark
+	$(BIN)/graphnet dataset build --output build/benchmark
+
+gpu-check: ## on a machine with a GPU: torch, inductor and jax on CUDA, ncu
+	bash benchmarks/gpu_check.sh
+
+clean:  ## remove what the targets above made
+	rm -rf .venv build demo-results .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,84 @@
+"""Results as pandas tables: one row per graph, or per (graph, compiler)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from graphnet.analyze.score import ACCURACY, COMPILE_FAILURE, RUN_FAILURE, Sample
+from graphnet.analyze.stats import summarize
+from graphnet.evaluate.records import Result
+
+CORRECT_AT = -3
+"""Tolerance level at which `evaluate` calls a result `ok`."""
+
+
+def row(result: Result) -> dict[str, object]:
+    """The columns of one result. Times in seconds, memory in bytes, throughput in FLOP/s."""
+    timing = summarize(result.timing.samples_ns) if result.timing else None
+    latency = timing.median if timing and result.verdict == "ok" else None
+    return {
+        "graph_id": result.graph_id or result.graph,
+        "graph": result.graph,
+        "subset": result.subset,
+        "compiler": result.compiler,
+        "verdict": result.verdict,
+        "stage": result.stage or "",
+        "end_to_end_time": latency,
+        "time_low": timing.low if latency is not None and timing else None,
+        "time_high": timing.high if latency is not None and timing else None,
+        "time_min": timing.min if latency is not None and timing else None,
+        "time_p90": timing.p90 if latency is not None and timing else None,
+        "time_p99": timing.p99 if latency is not None and timing else None,
+        "runs": timing.count if timing else 0,
+        "compile_time": result.compile.total_s if result.compile else None,
+        "throughput": result.flops / latency if result.flops is not None and latency else None,
+        "peak_memory": _peak(result),
+        "level": result.level,
+        "message": result.message,
+    }
+
+
+def frame(results: Iterable[Result]) -> pd.DataFrame:
+    """One row per graph, indexed by graph id (by name for a graph without one), in the order of `results`."""
+    rows = pd.DataFrame([row(result) for result in results], columns=_columns())
+    numbers = ["end_to_end_time", "time_low", "time_high", "time_min", "time_p90", "time_p99", "compile_time"]
+    numbers += ["throughput", "peak_memory"]
+    rows[numbers] = rows[numbers].astype("float64")
+    rows["level"] = rows["level"].astype("Int64")
+    return rows.set_index("graph_id")
+
+
+def samples(results: Sequence[Result], baseline: str, compiler: str) -> list[Sample]:
+    """Score samples of `compiler` against `baseline`, over the graphs that both were asked to run.
+
+    A graph on which the baseline itself failed has no speedup and is left out, for every compiler alike.
+    """
+    base = {_key(r): r for r in results if r.compiler == baseline and r.verdict == "ok" and r.timing}
+    return [_sample(base[_key(r)], r) for r in results if r.compiler == compiler and _key(r) in base]
+
+
+def _sample(base: Result, result: Result) -> Sample:
+    if result.verdict in ("ok", "wrong", "unstable") and result.timing and base.timing:
+        speedup = summarize(base.timing.samples_ns).median / summarize(result.timing.samples_ns).median
+        return speedup, result.level, None if result.level is not None else ACCURACY
+    if result.verdict == "wrong":
+        return None, None, ACCURACY
+    return None, None, RUN_FAILURE if result.stage in ("run", "check") else COMPILE_FAILURE
+
+
+def _key(result: Result) -> tuple[str, str, tuple[tuple[str, int], ...]]:
+    return result.structure_hash, result.graph_id or result.graph, tuple(sorted(result.dims.items()))
+
+
+def _peak(result: Result) -> int | None:
+    memory = result.memory
+    return max(memory.load_peak, memory.compile_peak, memory.run_peak) if memory else None
+
+
+def _columns() -> list[str]:
+    return [
+        "graph_id", "graph", "subset", "compiler", "verdict", "stage", "end_to_end_time", "time_low", "time_high",
+        "time_min", "time_p90", "time_p99", "runs", "compile_time", "throughput", "peak_memory", "level", "message",
+    ]  # fmt: skip

@@ -1,0 +1,56 @@
+"""Statistics of raw timing samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from scipy import stats
+
+RESAMPLES = 2000
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Latency of one program. Seconds, except `count`."""
+
+    median: float
+    low: float
+    """Lower end of the 95 % bootstrap interval of the median."""
+    high: float
+    min: float
+    mean: float
+    p90: float
+    p99: float
+    count: int
+
+
+def summarize(samples_ns: Sequence[int]) -> Summary:
+    """Summary of raw samples in nanoseconds. Raises ValueError without samples."""
+    if not samples_ns:
+        raise ValueError("no samples to summarise")
+    seconds = np.asarray(samples_ns, dtype=np.float64) * 1e-9
+    low, high = median_interval(seconds)
+    p90, p99 = np.quantile(seconds, (0.9, 0.99))
+    return Summary(
+        median=float(np.median(seconds)), low=low, high=high, min=float(seconds.min()), mean=float(seconds.mean()),
+        p90=float(p90), p99=float(p99), count=len(seconds),
+    )  # fmt: skip
+
+
+def median_interval(seconds: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """Percentile bootstrap interval of the median, with a fixed seed so that a report repeats."""
+    if len(seconds) < 2 or float(np.ptp(seconds)) == 0.0:
+        return float(seconds.min()), float(seconds.max())
+    found = stats.bootstrap(
+        (seconds,), np.median, confidence_level=confidence, n_resamples=RESAMPLES, method="percentile",
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Geometric mean of positive values. Raises ValueError without values."""
+    if not len(values):
+        raise ValueError("no values to average")
+    return float(stats.gmean(values))

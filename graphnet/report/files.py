@@ -1,0 +1,66 @@
+"""The files of a results folder: `<compiler>/latency.csv` and `<compiler>/memory_usage.log`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphnet.analyze.stats import summarize
+from graphnet.evaluate.records import Result
+from graphnet.ir.fileio import write_atomic
+
+LATENCY_COLUMNS = ["graph_id", "graph", "kernel", "nodes", "calls", "total_us", "mean_us", "share"]
+MIB = 1 << 20
+
+
+def write(results: Sequence[Result], folder: Path) -> list[Path]:
+    """Write both files of every compiler in `results`; returns the paths. Each file is replaced as a whole."""
+    written = []
+    for compiler in dict.fromkeys(result.compiler for result in results):
+        mine = [result for result in results if result.compiler == compiler]
+        target = folder / compiler.replace(":", "-").replace("/", "-")
+        target.mkdir(parents=True, exist_ok=True)
+        for name, text in (("latency.csv", latency_csv(mine)), ("memory_usage.log", memory_log(mine))):
+            write_atomic(target / name, text.encode())
+            written.append(target / name)
+    return written
+
+
+def latency_csv(results: Sequence[Result]) -> str:
+    """Time of each kernel (an operator or several fused) of a profiled run, microseconds per inference.
+
+    `nodes` are the GraphIR nodes that the kernel covers, separated by spaces. The row `end_to_end` of each graph is the
+    median of the timed (unprofiled) runs; `share` is the part of it that a kernel's time makes.
+    """
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(LATENCY_COLUMNS)
+    for result in results:
+        if result.timing is None:
+            continue
+        median_us = summarize(result.timing.samples_ns).median * 1e6
+        head = [result.graph_id, result.graph]
+        table.writerow([*head, "end_to_end", "", 1, f"{median_us:.3f}", f"{median_us:.3f}", "1.0000"])
+        for kernel in sorted(result.kernels, key=lambda kernel: -kernel.total_us):
+            times = [f"{kernel.total_us:.3f}", f"{kernel.total_us / kernel.calls:.3f}"]
+            share = f"{kernel.total_us / median_us:.4f}"
+            table.writerow([*head, kernel.name, " ".join(kernel.nodes), kernel.calls, *times, share])
+    return text.getvalue()
+
+
+def memory_log(results: Sequence[Result]) -> str:
+    """Resident memory of each job's process: peak of each stage, then the time line."""
+    lines = []
+    for result in results:
+        name = f"{result.graph_id or '-'} {result.graph}"
+        if result.memory is None:
+            lines.append(f"{name} not measured: {result.verdict} {result.stage or ''} {result.message}".rstrip())
+            continue
+        memory = result.memory
+        stages = (("load", memory.load_peak), ("compile", memory.compile_peak), ("run", memory.run_peak))
+        peaks = " ".join(f"{stage}_peak={peak / MIB:.1f}MiB" for stage, peak in stages if peak)
+        lines.append(f"{name} baseline={memory.baseline / MIB:.1f}MiB {peaks}")
+        lines.extend(f"  t={seconds:.3f}s rss={size / MIB:.1f}MiB" for seconds, size in memory.timeline)
+    return "\n".join(lines) + "\n"
