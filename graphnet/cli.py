@@ -1,0 +1,162 @@
+"""The `graphnet` command: parse, call, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from graphnet import evaluator
+from graphnet.errors import GraphNetError
+
+app = typer.Typer(
+    name="graphnet",
+    help="Computation graphs for tensor compilers, and a bench that runs the same graph through each of them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+dataset_app = typer.Typer(help="The collection of graphs.", no_args_is_help=True)
+app.add_typer(dataset_app, name="dataset")
+app.command("evaluate")(evaluator.evaluate)
+
+GraphFile = Annotated[Path, typer.Argument(help="A graph file: .json, .json.zst or .onnx.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
+
+
+@app.command()
+def capture(
+    source: Annotated[str, typer.Argument(help="timm:NAME, transformers:NAME, a factory module:function, or x.onnx.")],
+    output: Output,
+    batch: Annotated[int, typer.Option(help="Default size of the batch dimension.")] = 1,
+) -> None:
+    """Capture a model as GraphIR, and compare the graph with its source before it is written."""
+    from graphnet.capture import registry
+
+    graph = registry.capture_source(source, batch=batch)
+    graph.save(output)
+    _print_info(graph, output)
+
+
+@app.command()
+def info(graph: GraphFile, json: Annotated[bool, typer.Option(help="Print metadata as JSON.")] = False) -> None:
+    """Print a graph's metadata, cost and most frequent operators."""
+    import msgspec
+
+    from graphnet.ir.finalize import finalize
+
+    found = finalize(_read(graph))
+    if json:
+        bare = msgspec.structs.replace(found, inputs=(), outputs=(), weights={}, nodes=(), values={})
+        Console().print_json(msgspec.json.encode(bare).decode())
+    else:
+        _print_info(found, graph)
+
+
+@app.command()
+def verify(graphs: Annotated[list[str], typer.Argument(help="Graph files, folders or subset names.")]) -> None:
+    """Check files against the format, the operator standard and their own stored metadata; exit status 1 if any fails."""
+    from graphnet.dataset import catalog
+    from graphnet.ir import finalize
+
+    console, bad, count = Console(soft_wrap=True), 0, 0
+    for where in graphs:
+        for file in catalog.graph_files(where):
+            count += 1
+            try:
+                finalize.check(_read(file))
+            except GraphNetError as error:
+                bad += 1
+                console.print(f"[red]bad[/red] {file}: {error}", highlight=False)
+    console.print(f"{count - bad} of {count} graphs are good", highlight=False)
+    if bad:
+        raise typer.Exit(1)
+
+
+@app.command()
+def convert(
+    graph: GraphFile,
+    output: Output,
+    seed: Annotated[int, typer.Option(help="Seed of the weights written into an .onnx file.")] = 0,
+) -> None:
+    """Convert between .json, .json.zst and .onnx, by the file names."""
+    from graphnet.ir import onnx_bridge
+    from graphnet.ir.finalize import finalize
+
+    found = _read(graph)
+    if output.suffix == ".onnx":
+        onnx_bridge.save_onnx(found.to_onnx(found.materialize(seed)), output)
+    else:
+        finalize(found).save(output)
+
+
+@app.command()
+def score(
+    results: Annotated[Path, typer.Argument(help="A results folder.")],
+    baseline: Annotated[str, typer.Option(help="Compiler that speedups are taken over.")] = "torch",
+    penalty: Annotated[float, typer.Option("-p", help="Slow-down penalty p.")] = 0.1,
+    failure: Annotated[float, typer.Option("-b", help="Failure penalty b.")] = 0.1,
+) -> None:
+    """Speedup, correctness, S(t) and ES(t) of each compiler over the baseline."""
+    from graphnet import api
+    from graphnet.report import tables
+
+    Console().print(tables.score_table(api.load_results(results), baseline, penalty, failure))
+
+
+@app.command()
+def compilers() -> None:
+    """Compilers that are known, what each needs, and what is installed here."""
+    from graphnet.report import tables
+
+    Console().print(tables.compiler_table())
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the graph format."""
+    from graphnet.ir.schema import json_schema
+
+    Console().print_json(data=json_schema())
+
+
+@dataset_app.command("list")
+def dataset_list(where: Annotated[str | None, typer.Argument(help="Subset, folder or file.")] = None) -> None:
+    """One line per graph of the collection."""
+    from graphnet.dataset import catalog
+    from graphnet.report import tables
+
+    Console().print(tables.graph_table(catalog.load_graphs(*([where] if where else []))))
+
+
+@dataset_app.command("build")
+def dataset_build(
+    output: Output,
+    subset: Annotated[list[str] | None, typer.Option(help="Only these subsets.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Only these graphs.")] = None,
+) -> None:
+    """Capture the collection again from its recipes; graphs that are already there are kept."""
+    from graphnet.dataset import build
+
+    failures = build.build(output, subsets=subset, names=name, progress=Console().print)
+    if failures:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point: GraphNet's own errors become one line and exit status 2."""
+    evaluator.run_app(app)
+
+
+def _read(path: Path):  # type: ignore[no-untyped-def]
+    from graphnet.ir.graph import Graph
+
+    return Graph.from_onnx(path) if path.suffix == ".onnx" else Graph.load(path)
+
+
+def _print_info(graph, path: Path) -> None:  # type: ignore[no-untyped-def]
+    from graphnet.report import tables
+
+    Console().print(tables.graph_card(graph, path))
