@@ -46,6 +46,8 @@ class Normal(_Struct, frozen=True, kw_only=True, tag="normal", tag_field="kind")
     std: float = 1.0
     min: float | None = None
     max: float | None = None
+    stream: int | None = None
+    """Number of the random stream; None is the tensor's position (`tensors.pin_streams` fixes it before rewrites)."""
 
 
 class Uniform(_Struct, frozen=True, kw_only=True, tag="uniform", tag_field="kind"):
@@ -54,6 +56,7 @@ class Uniform(_Struct, frozen=True, kw_only=True, tag="uniform", tag_field="kind
     low: int | float = 0.0
     high: int | float | str = 1.0
     """`high` may be a dimension expression for integers that index a symbolic axis (`"nodes-1"`)."""
+    stream: int | None = None
 
 
 class Constant(_Struct, frozen=True, kw_only=True, tag="constant", tag_field="kind"):
