@@ -46,8 +46,6 @@ class Normal(_Struct, frozen=True, kw_only=True, tag="normal", tag_field="kind")
     std: float = 1.0
     min: float | None = None
     max: float | None = None
-    stream: int | None = None
-    """Number of the random stream; None is the tensor's position (`tensors.pin_streams` fixes it before rewrites)."""
 
 
 class Uniform(_Struct, frozen=True, kw_only=True, tag="uniform", tag_field="kind"):
@@ -56,7 +54,6 @@ class Uniform(_Struct, frozen=True, kw_only=True, tag="uniform", tag_field="kind
     low: int | float = 0.0
     high: int | float | str = 1.0
     """`high` may be a dimension expression for integers that index a symbolic axis (`"nodes-1"`)."""
-    stream: int | None = None
 
 
 class Constant(_Struct, frozen=True, kw_only=True, tag="constant", tag_field="kind"):
@@ -111,7 +108,7 @@ class Weight(_Struct, frozen=True, kw_only=True):
     role: Literal["parameter", "buffer", "constant"] = "parameter"
     """Only `parameter` counts in `Graph.parameters`; `buffer` is state (running mean), `constant` a literal."""
     stream: int | None = None
-    """Random stream of the fill; by default the weight's position. A rewrite pins it, so that weights keep their data."""
+    """Random stream of the fill; by default the weight's position. A rewrite pins it, so weights keep their data."""
 
 
 class Body(_Struct, frozen=True, kw_only=True, tag="graph", tag_field="kind"):
