@@ -95,8 +95,11 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Compiler:
-    """The compiler of that name. Raises UsageError (unknown) or CompilerNotFound (package missing)."""
-    path = BUILTIN.get(name)
+    """The compiler of that name, or `module:Class` of an importable module.
+
+    Raises UsageError (unknown) or CompilerNotFound (package missing).
+    """
+    path = name if ":" in name else BUILTIN.get(name)
     if path is None:
         for point in entry_points(group="graphnet.compilers"):
             if point.name == name:
@@ -104,7 +107,10 @@ def get(name: str) -> Compiler:
                 return compiler
         raise UsageError(f"unknown compiler '{name}'; known: {', '.join(names())}")
     module, _, cls = path.partition(":")
-    found: Compiler = getattr(importlib.import_module(module), cls)()
+    try:
+        found: Compiler = getattr(importlib.import_module(module), cls)()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise CompilerNotFound(f"compiler '{name}' cannot be imported: {error}") from error
     missing = [package for package in found.packages if not _installed(package)]
     if missing:
         raise CompilerNotFound(f"compiler '{name}' needs: pip install {' '.join(missing)}")

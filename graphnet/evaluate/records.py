@@ -35,6 +35,8 @@ class Timing(_Struct, frozen=True, kw_only=True):
 
     warmup_ns: tuple[int, ...] = ()
     samples_ns: tuple[int, ...]
+    """Per inference; the mean of `inner_loops` runs where one run is too short for the clock."""
+    inner_loops: int = 1
     cpu_ns: tuple[int, ...] = ()
     """Process CPU time of each sample."""
     wait_ns: int = 0
@@ -96,6 +98,8 @@ class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="f
     """Everything known of one job. Exactly one per requested job, whatever happened to the child."""
 
     run_id: str
+    job_key: str = ""
+    """Digest of graph, compiler, target, dims, seed and passes: the same job after a restart has the same key."""
     graph_id: str
     graph: str
     """Name of the graph (`resnet50`)."""

@@ -1,0 +1,118 @@
+"""Which jobs: graphs x compilers, and the key that makes a job the same job after a restart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from graphnet.compilers import Target
+from graphnet.errors import UsageError
+from graphnet.ir import sidecar
+from graphnet.ir.graph import Graph, Source
+
+DEFAULT_BUDGET_S = 10.0
+DEFAULT_TOLERANCE = -3
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One graph on one compiler."""
+
+    graph: Graph | str
+    """A graph, or the path of a file (`.json`, `.json.zst`, `.onnx`)."""
+    compiler: str
+    """A registered name or `module:Class`."""
+    target: Target = Target()
+    dims: dict[str, int] = {}
+    """Sizes of symbolic dimensions; those left out take their defaults."""
+    seed: int = 0
+    passes: tuple[str, ...] = ("default",)
+    budget_s: float = DEFAULT_BUDGET_S
+    """Seconds of timed runs."""
+    tolerance: int = DEFAULT_TOLERANCE
+    """Largest tolerance level t that still counts as `ok`."""
+    profile: bool = True
+    """Ask the program for kernel times, in a run of its own after the timed ones."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job may use. Seconds of wall time per stage, bytes of resident memory."""
+
+    load_s: float = 300.0
+    """Decoding, binding, weights and inputs."""
+    compile_s: float = 1800.0
+    """Lowering and compiling."""
+    run_s: float = 900.0
+    """First run, warm-up and timed runs; also the profiled run."""
+    check_s: float = 600.0
+    memory_bytes: int | None = None
+    """Of the child and all that it starts, together; by default 90 % of what the machine (or cgroup) has."""
+    preload_s: float = 300.0
+    """Import of the framework in the fork server."""
+
+
+def plan(
+    graphs: Iterable[Graph | str | os.PathLike[str]],
+    compilers: Sequence[str],
+    *,
+    target: Target | None = None,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    passes: Sequence[str] = ("default",),
+    budget_s: float = DEFAULT_BUDGET_S,
+    tolerance: int = DEFAULT_TOLERANCE,
+    profile: bool = True,
+) -> list[Job]:
+    """Jobs graph by graph, so that compilers which are compared run one soon after the other. Raises UsageError."""
+    if not compilers:
+        raise UsageError("no compiler given; `graphnet compilers` lists them")
+    if not budget_s > 0:
+        raise UsageError(f"budget {budget_s} is not a positive number of seconds")
+    if not -10 <= tolerance <= 0:
+        raise UsageError(f"tolerance level {tolerance} is not in -10..0")
+    return [
+        Job(
+            graph=graph if isinstance(graph, Graph) else os.fspath(graph), compiler=compiler,
+            target=target or Target(), dims=dict(dims or {}), seed=seed, passes=tuple(passes),
+            budget_s=budget_s, tolerance=tolerance, profile=profile,
+        )
+        for graph in graphs
+        for compiler in dict.fromkeys(compilers)
+    ]  # fmt: skip
+
+
+def graph_digest(graph: Graph) -> str:
+    """32 hex digits over everything that decides what the graph computes, names included; metadata left out.
+
+    A sidecar counts by path, size and time of change.
+    """
+    bare = msgspec.structs.replace(
+        sidecar.unlink(graph), graph_id="", name="", domain="other", tier=None, framework="", source=Source(),
+        input_shapes=(), operator_count=None, operator_distribution={}, parameters=None, flops=None, bytes=None,
+        unknown_cost={}, arithmetic_intensity=None, compute_intensity=None, stored_hash=None,
+    )  # fmt: skip
+    digest = hashlib.sha256(msgspec.json.encode(bare))
+    place = sidecar_of(graph)
+    if place:
+        found = os.stat(place)
+        digest.update(f"{place} {found.st_size} {found.st_mtime_ns}".encode())
+    return digest.hexdigest()[:32]
+
+
+def sidecar_of(graph: Graph) -> str:
+    """Path of the file with the exact weights of a loaded graph; `""` when it has none."""
+    fills = (weight.fill for weight in graph.weights.values())
+    return next((fill.path for fill in fills if isinstance(fill, sidecar.Located)), "")
+
+
+def job_key(job: Job, name: str, digest: str) -> str:
+    """32 hex digits, the same for the same measurement on any day.
+
+    `name` tells apart graphs that compute the same; `digest` is `graph_digest`, or stands for a file that is no graph.
+
+    Budget, tolerance and profiling are left out: they say how well one measures, not what.
+    """
+    parts = [name, digest, job.compiler, job.target, sorted(job.dims.items()), job.seed, job.passes]
+    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:32]

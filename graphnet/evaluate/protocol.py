@@ -1,0 +1,178 @@
+"""Messages between the parent, a compiler's fork server and the child that runs one job; length-prefixed msgpack."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from graphnet.compilers import Kernel, Target
+from graphnet.evaluate.records import CompileTime, Memory, Noise, OutputError, Stage, Timing, Verdict
+
+_MAGIC = b"GN"
+HEADER_BYTES = 6
+MAX_FRAME_BYTES = 1 << 31
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+class Work(_Message, frozen=True, kw_only=True, tag="work"):
+    """Parent to server: fork a child for this job."""
+
+    graph: bytes
+    """The graph as JSON, without the places of sidecars."""
+    sidecar: str = ""
+    """Path of the safetensors file that holds the weights of fill `file`."""
+    target: Target
+    dims: dict[str, int] = {}
+    seed: int = 0
+    budget_s: float
+    tolerance: int
+    profile: bool = True
+    reference: str = ""
+    """File with the reference outputs to check against; for an oracle job, the file to write them to."""
+    oracle: bool = False
+    """Compute reference outputs and write them, do not time anything."""
+    buffer_offset: int = 0
+    output_names: tuple[str, ...] = ()
+    """Names of the outputs in the record (those of the graph before passes)."""
+
+
+class Kill(_Message, frozen=True, kw_only=True, tag="kill"):
+    """Parent to server: kill the job's child and everything that it started."""
+
+
+class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
+    """Server to parent: the framework is imported."""
+
+    versions: dict[str, str] = {}
+    threads: int = 1
+    """Threads of the server process after the import; more than 1 makes forking risky."""
+    preload_s: float = 0.0
+
+
+class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
+    """Server to parent: the compiler cannot be loaded; the server ends."""
+
+    message: str
+
+
+class Started(_Message, frozen=True, kw_only=True, tag="started"):
+    """Server to parent: the child was forked."""
+
+    pid: int
+
+
+class Report(_Message, frozen=True, kw_only=True, tag="report"):
+    """Child to parent (through the server): what is known so far. Later reports replace fields that they carry."""
+
+    stage: Stage | None = None
+    """The stage that begins now."""
+    quiet: bool = False
+    """Timed runs begin: the parent must not disturb the child until the next report."""
+    verdict: Verdict | None = None
+    failed_stage: Stage | None = None
+    message: str | None = None
+    notes: tuple[str, ...] = ()
+    """Added to the notes of earlier reports."""
+    dims: dict[str, int] | None = None
+    structure_hash: str | None = None
+    flops: int | None = None
+    bytes: int | None = None
+    settings: dict[str, Any] | None = None
+    compile: CompileTime | None = None
+    timing: Timing | None = None
+    noise: Noise | None = None
+    memory: Memory | None = None
+    outputs: tuple[OutputError, ...] | None = None
+    level: int | None = None
+    kernels: tuple[Kernel, ...] | None = None
+    done: bool = False
+    """The verdict stands; what follows (profiling) can only add to it."""
+
+
+class Exited(_Message, frozen=True, kw_only=True, tag="exited"):
+    """Server to parent: the child and all its descendants are gone."""
+
+    status: int
+    """As of `os.waitstatus_to_exitcode`: negative for a signal."""
+    output: str = ""
+    """The last lines that the child printed."""
+    protocol_error: str = ""
+    left_processes: int = 0
+    """Descendants that outlived the child and were killed."""
+
+
+Message = Work | Kill | Ready | Refused | Started | Report | Exited
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+class ProtocolError(Exception):
+    """Bytes that are not ours arrived on a channel."""
+
+
+def encode(message: Message) -> bytes:
+    """A frame: `GN`, four bytes of length (big-endian), msgpack."""
+    body = _encoder.encode(message)
+    return _MAGIC + len(body).to_bytes(4, "big") + body
+
+
+class Reader:
+    """Cuts a byte stream into messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Messages that are complete now. Raises ProtocolError."""
+        self._buffer += data
+        while len(self._buffer) >= HEADER_BYTES:
+            size = int.from_bytes(self._buffer[2:HEADER_BYTES], "big")
+            if self._buffer[:2] != _MAGIC or size > MAX_FRAME_BYTES:
+                raise ProtocolError(f"unexpected bytes {bytes(self._buffer[:16])!r}")
+            if len(self._buffer) < HEADER_BYTES + size:
+                return
+            body = bytes(self._buffer[HEADER_BYTES : HEADER_BYTES + size])
+            del self._buffer[: HEADER_BYTES + size]
+            try:
+                message = _decoder.decode(body)
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                raise ProtocolError(str(error)) from None
+            yield message
+
+
+class Channel:
+    """A blocking stream socket that carries messages both ways."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._reader = Reader()
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def send(self, message: Message) -> None:
+        """Raises OSError (the peer is gone)."""
+        self.socket.sendall(encode(message))
+
+    def receive(self) -> list[Message] | None:
+        """Messages that one read completes (maybe none yet); None at the end of the stream. Raises ProtocolError."""
+        try:
+            data = self.socket.recv(1 << 20)
+        except ConnectionError:
+            return None
+        return list(self._reader.feed(data)) if data else None
+
+
+def write_all(descriptor: int, message: Message) -> None:
+    """Write one frame to a pipe. Raises OSError."""
+    view = memoryview(encode(message))
+    while view:
+        view = view[os.write(descriptor, view) :]
