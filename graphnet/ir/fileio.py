@@ -1,4 +1,4 @@
-"""Reading and writing graph files (`.json`, `.json.zst`) within limits: bad input is a GraphFormatError, never a crash."""
+"""Reading and writing graph files (`.json`, `.json.zst`) within limits: bad input is a GraphFormatError."""
 
 from __future__ import annotations
 

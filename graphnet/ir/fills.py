@@ -177,6 +177,8 @@ def _check_uniform(fill: Uniform, dtype: str, sizes: Mapping[str, int], where: s
         _check_bound(number, dtype, f"{where}.{key}")
     if fill.low > high:
         raise GraphFormatError(f"low {fill.low} is above high {high}", where=f"{where}.low")
+    if dtype in FLOAT_MAX and not high - fill.low <= FLOAT_MAX[dtype]:
+        raise GraphFormatError(f"high - low = {high - fill.low} is outside {dtype}", where=f"{where}.high")
 
 
 def _check_bound(number: int | float, dtype: str, where: str) -> None:
