@@ -35,7 +35,7 @@ NonFinite = Literal["nan", "inf", "-inf"]
 Scalar = bool | int | float | NonFinite
 
 
-class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     pass
 
 
