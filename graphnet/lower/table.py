@@ -4,28 +4,49 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 
 from graphnet.errors import UnsupportedOp
-from graphnet.ir.graph import Body, FloatAttr, Graph, Node, TensorAttr, Value
+from graphnet.ir.graph import Body, DType, FloatAttr, Graph, Node, TensorAttr, Value
 
 Static = Annotated[np.ndarray, "static"]
 """Annotation of a rule's parameter whose array must be known at compile time."""
 Ints = Annotated[tuple[int, ...], "ints"]
 """Annotation of a rule's parameter whose integers must be known at compile time (shapes, axes, pads)."""
+Operand = Annotated[Any, "operand"]
+"""Annotation of a parameter that arrives as a Python number where the graph has a one-element constant there.
+
+A number is passed only beside at least one array operand of equal or higher rank, so broadcasting is unchanged.
+"""
+
+ONNX_DTYPES: dict[int, DType] = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
+    10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
+    23: "float4e2m1",
+}  # fmt: skip
+"""The numbers of `onnx.TensorProto.DataType`, as attributes such as Cast's `to` spell them."""
 
 Rule = Callable[..., Any]
 Env = dict[str, Any]
+_NUMBERS = frozenset(
+    {"float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"},
+)
 
 
 @dataclass(frozen=True)
 class _Entry:
     rule: Rule
-    positional: tuple[inspect.Parameter, ...]
+    kinds: tuple[str | None, ...]
+    """For each positional parameter `static`, `ints`, `operand` or None; the last one serves a variadic tail."""
     wants_context: bool
+
+    def kind(self, index: int) -> str | None:
+        return self.kinds[min(index, len(self.kinds) - 1)] if self.kinds else None
 
 
 @dataclass(frozen=True)
@@ -39,8 +60,17 @@ class Context:
         """dtype and shape of a value visible to the node."""
         return self.scope.type_of(name)
 
+    def known(self, index: int) -> np.ndarray | None:
+        """The array of the node's input at `index` where it is known at compile time, else None."""
+        inputs = self.node.inputs
+        return self.scope.known(inputs[index]) if index < len(inputs) and inputs[index] else None
+
+    def wants(self, index: int) -> bool:
+        """Whether the node's output at `index` is asked for."""
+        return index < len(self.node.outputs) and bool(self.node.outputs[index])
+
     def body(self, body: Body, *args: Any) -> tuple[Any, ...]:
-        """Lower a nested graph with `args` bound to its inputs; returns its outputs."""
+        """Lower a nested graph with `args` bound to its inputs; returns its outputs. Known arguments may be arrays."""
         return self.scope.run_body(body, args)
 
 
@@ -65,11 +95,11 @@ class OpTable:
 
         def register(rule: Rule) -> Rule:
             parameters = inspect.signature(rule, eval_str=True).parameters
-            positional = tuple(p for p in parameters.values() if p.kind is not p.KEYWORD_ONLY)
+            kinds = tuple(_kind(p.annotation) for p in parameters.values() if p.kind is not p.KEYWORD_ONLY)
             for op in names:
                 if (domain, op) in self._entries:
                     raise ValueError(f"{self.name}: {op} is registered twice")
-                self._entries[domain, op] = _Entry(rule, positional, "context" in parameters)
+                self._entries[domain, op] = _Entry(rule, kinds, "context" in parameters)
             return rule
 
         return register
@@ -84,8 +114,16 @@ class OpTable:
         try:
             return self._entries[node.domain, node.op]
         except KeyError:
-            domain = node.domain or "ai.onnx"
-            raise UnsupportedOp(f"{self.name}: no lowering for {domain}::{node.op} (node '{node.name}')") from None
+            raise UnsupportedOp(f"{self.name}: no lowering for {_qualified(node)} (node '{node.name}')") from None
+
+    def compile_time_inputs(self, node: Node) -> tuple[int, ...]:
+        """Positions of the node's inputs that this table must know at compile time. Raises UnsupportedOp."""
+        entry = self.entry(node)
+        return tuple(i for i, name in enumerate(node.inputs) if name and entry.kind(i) in ("static", "ints"))
+
+
+def _no_context(_: Node) -> AbstractContextManager[Any]:
+    return nullcontext()
 
 
 @dataclass
@@ -99,71 +137,115 @@ class Scope:
     literal: Callable[[np.ndarray], Any]
     """Turns a known array into a framework value (used for weights of nested bodies)."""
     parent: Scope | None = None
+    around: Callable[[Node], AbstractContextManager[Any]] = _no_context
+    """Entered around each node's rule: provenance of what the rule emits."""
 
     def type_of(self, name: str) -> Value:
+        """dtype and shape of a visible value. Raises KeyError."""
         found = self.graph.values.get(name) or self.graph.weights.get(name)
-        found = found or next((i for i in self.graph.inputs if i.name == name), None)  # type: ignore[assignment]
         if found is None:
-            if self.parent is None:
-                raise KeyError(name)
-            return self.parent.type_of(name)
-        return Value(dtype=found.dtype, shape=found.shape)
+            found = next((item for item in self.graph.inputs if item.name == name), None)
+        if found is not None:
+            return Value(dtype=found.dtype, shape=found.shape)
+        if self.parent is None:
+            raise KeyError(name)
+        return self.parent.type_of(name)
 
     def read(self, name: str) -> Any:
+        """The framework value of a visible name. Raises KeyError."""
         if name in self.env or self.parent is None:
             return self.env[name]
         return self.parent.read(name)
 
     def known(self, name: str) -> np.ndarray | None:
-        found = self.static.get(name)
-        return found if found is not None or self.parent is None else self.parent.known(name)
+        """The array of a visible name where it is known at compile time, else None."""
+        if name in self.static:
+            return self.static[name]
+        return self.parent.known(name) if self.parent is not None and name not in self.env else None
 
     def run(self) -> tuple[Any, ...]:
-        """Walk the nodes; returns the graph's outputs."""
+        """Walk the nodes; returns the graph's outputs. Raises UnsupportedOp."""
         for node in self.graph.nodes:
-            entry = self.table.entry(node)
-            args = [self._argument(node, i, name, entry) for i, name in enumerate(node.inputs)]
-            attrs = {key: _plain(value) for key, value in node.attrs.items()}
-            if entry.wants_context:
-                attrs["context"] = Context(node, self)
-            results = entry.rule(*args, **attrs)
-            if len(node.outputs) == 1 and not isinstance(results, tuple):
-                results = (results,)
-            self.env.update((name, value) for name, value in zip(node.outputs, results, strict=False) if name)
+            with self.around(node):
+                self._run_node(node)
         return tuple(self.read(name) for name in self.graph.outputs)
 
     def run_body(self, body: Body, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Lower a nested graph with `args` (framework values, or arrays where known) bound to its inputs."""
         from graphnet.ir.tensors import fill_array
 
         static = {name: fill_array(w.fill, w.dtype, w.shape, name) for name, w in body.weights.items()}
-        env = {name: self.literal(array) for name, array in static.items()}
-        env.update((item.name, value) for item, value in zip(body.inputs, args, strict=True))
-        return Scope(self.table, body, env, static, self.literal, parent=self).run()
+        values: Env = {}
+        for item, value in zip(body.inputs, args, strict=True):
+            if isinstance(value, np.ndarray):
+                static[item.name] = value
+            else:
+                values[item.name] = value
+        env = {name: self.literal(array) for name, array in static.items()} | values
+        return Scope(self.table, body, env, static, self.literal, self, self.around).run()
 
-    def _argument(self, node: Node, index: int, name: str, entry: _Entry) -> Any:
-        if not name:
+    def _run_node(self, node: Node) -> None:
+        entry = self.table.entry(node)
+        attrs = {key: _plain(value) for key, value in node.attrs.items()}
+        if entry.wants_context:
+            attrs["context"] = Context(node, self)
+        try:
+            results = entry.rule(*self._arguments(node, entry), **attrs)
+        except UnsupportedOp as error:
+            if "(node '" in str(error):
+                raise
+            raise UnsupportedOp(f"{self.table.name}: {_qualified(node)}: {error} (node '{node.name}')") from error
+        if not isinstance(results, tuple):
+            results = (results,)
+        self.env.update((name, value) for name, value in zip(node.outputs, results, strict=False) if name)
+
+    def _arguments(self, node: Node, entry: _Entry) -> list[Any]:
+        kinds = [entry.kind(index) if name else None for index, name in enumerate(node.inputs)]
+        arguments = [
+            self._known_argument(node, index, kind) if kind in ("static", "ints") else self.read(name) if name else None
+            for index, (name, kind) in enumerate(zip(node.inputs, kinds, strict=True))
+        ]
+        operands = [index for index, kind in enumerate(kinds) if kind == "operand"]
+        numbers = {i: array for i in operands if (array := self._number(node.inputs[i])) is not None}
+        ranks = [getattr(arguments[index], "ndim", 0) for index in operands if index not in numbers]
+        for index, array in numbers.items():
+            if ranks and array.ndim <= max(ranks):
+                arguments[index] = array.item()
+        return arguments
+
+    def _number(self, name: str) -> np.ndarray | None:
+        array = self.known(name)
+        if array is None or array.size != 1 or self._role(name) != "constant":
             return None
-        kind = _static_kind(entry, index)
-        if kind is None:
-            return self.read(name)
+        return array if self.type_of(name).dtype in _NUMBERS else None
+
+    def _role(self, name: str) -> str:
+        """A one-element *parameter* is an argument of the computation, not a literal of it."""
+        if name in self.graph.weights:
+            return self.graph.weights[name].role
+        return self.parent._role(name) if self.parent is not None and name not in self.env else "constant"
+
+    def _known_argument(self, node: Node, index: int, kind: str) -> np.ndarray | tuple[int, ...]:
+        name = node.inputs[index]
         array = self.known(name)
         if array is None:
             raise UnsupportedOp(
                 f"{self.table.name}: input {index} ('{name}') of {node.op} must be known at compile time"
                 f" (node '{node.name}'); bind the graph's dimensions first"
             )
-        return array if kind == "static" else tuple(int(v) for v in np.atleast_1d(array))
+        return array if kind == "static" else tuple(int(v) for v in array.reshape(-1))
 
 
-def _static_kind(entry: _Entry, index: int) -> str | None:
-    if not entry.positional:
-        return None
-    parameter = entry.positional[min(index, len(entry.positional) - 1)]
-    for argument in (parameter.annotation, *getattr(parameter.annotation, "__args__", ())):
+def _kind(annotation: Any) -> str | None:
+    for argument in (annotation, *getattr(annotation, "__args__", ())):
         metadata = getattr(argument, "__metadata__", ())
-        if metadata and metadata[0] in ("static", "ints"):
+        if metadata and metadata[0] in ("static", "ints", "operand"):
             return str(metadata[0])
     return None
+
+
+def _qualified(node: Node) -> str:
+    return f"{node.domain or 'ai.onnx'}::{node.op}"
 
 
 def _plain(value: Any) -> Any:
