@@ -108,7 +108,10 @@ def get(name: str) -> Compiler:
         raise UsageError(f"unknown compiler '{name}'; known: {', '.join(names())}")
     module, _, cls = path.partition(":")
     try:
+        try:
         found: Compiler = getattr(importlib.import_module(module), cls)()
+    except ModuleNotFoundError as error:
+        raise CompilerNotFound(f"compiler '{name}' needs: pip install {error.name}") from error
     except (ImportError, AttributeError, ValueError) as error:
         raise CompilerNotFound(f"compiler '{name}' cannot be imported: {error}") from error
     missing = [package for package in found.packages if not _installed(package)]
