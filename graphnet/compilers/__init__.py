@@ -108,7 +108,6 @@ def get(name: str) -> Compiler:
         raise UsageError(f"unknown compiler '{name}'; known: {', '.join(names())}")
     module, _, cls = path.partition(":")
     try:
-        try:
         found: Compiler = getattr(importlib.import_module(module), cls)()
     except ModuleNotFoundError as error:
         raise CompilerNotFound(f"compiler '{name}' needs: pip install {error.name}") from error
