@@ -17,6 +17,7 @@ import zstandard
 from graphnet.errors import GraphFormatError
 from graphnet.ir import explain, sidecar
 from graphnet.ir.graph import Graph
+from graphnet.ir.memory import paused_collector
 from graphnet.ir.validate import validate
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def load(path: str | os.PathLike[str]) -> Graph:
 def loads(data: bytes, file: str = "") -> Graph:
     """Decode and validate JSON, or zstd-compressed JSON. `file` only names it in errors. Raises GraphFormatError."""
     try:
-        return _loads(data)
+        with paused_collector():
+            return _loads(data)
     except GraphFormatError as error:
         raise error.in_file(file) from None
 

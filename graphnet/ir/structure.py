@@ -42,6 +42,7 @@ from graphnet.ir.graph import (
     Weight,
     bodies,
 )
+from graphnet.ir.memory import paused_collector
 from graphnet.ir.order import predecessors, sort_nodes, topological
 
 __all__ = ["CriticalPath", "critical_path", "sort_nodes", "structure_hash", "topological_order"]
@@ -68,15 +69,16 @@ class CriticalPath(msgspec.Struct, frozen=True):
 
 def structure_hash(graph: Graph) -> str:
     """64 hex digits, equal for graphs that differ in names and legal node order only. `graph` must be valid."""
-    flat = _Flat(graph)
-    colours = flat.labels
-    classes = 0
-    for _ in range(ROUNDS):
-        colours = flat.backward(flat.forward(colours))
-        found = len(set(colours))
-        if found == classes or found == len(colours):
-            break
-        classes = found
+    with paused_collector():
+        flat = _Flat(graph)
+        colours = flat.labels
+        classes = 0
+        for _ in range(ROUNDS):
+            colours = flat.backward(flat.forward(colours))
+            found = len(set(colours))
+            if found in (classes, len(colours)):
+                break
+            classes = found
     return blake2b(_VERSION + b"".join(sorted(colours)), digest_size=32).hexdigest()
 
 
@@ -153,16 +155,20 @@ class _Flat:
     def add_node(self, node: Node, graph: Graph | Body) -> None:
         edges = self.find(node.inputs)
         attributes = node.attrs
-        for key, body in sorted(bodies(node)):
-            edges.append((-1, b"body"))
-            edges += self.add_graph(body, f"input of {key}")
         if any(isinstance(value, msgspec.Struct) for value in attributes.values()):
+            for key, body in sorted(bodies(node)):
+                edges.append((-1, b"body"))
+                edges += self.add_graph(body, f"input of {key}")
             attributes = {key: _plain(value) for key, value in attributes.items()}  # type: ignore[misc]
-        types = [name and self.type(graph.values[name].dtype, graph.values[name].shape) for name in node.outputs]
-        vertex = self.add([node.domain, node.op, attributes, types], edges)
+        types = []
         for position, name in enumerate(node.outputs):
             if name:
-                self.names[name] = vertex, b"%d" % position
+                self.names[name] = len(self.labels), b"%d" % position
+                value = graph.values[name]
+                types.append(self.types.get((value.dtype, value.shape)) or self.type(value.dtype, value.shape))
+            else:
+                types.append("")
+        self.add([node.domain, node.op, attributes, types], edges)
 
     def add(self, label: list[object], edges: list[Edge]) -> int:
         vertex = len(self.labels)

@@ -13,6 +13,9 @@ multiplications are used, each exactly rounded and so the same everywhere:
 * integers: floor(bits * count / 2**32) + low of 32 bits where there are at most 2**32 integers, else 64 bits modulo
   count, plus low.
 
+A weight's stream is its position in `Graph.weights`, an input's its position plus 2**63, unless `stream` states another.
+Random weights of nested graphs are rare; they have stream 0 of seed 0, whatever the graph's seed.
+
 float16, bfloat16, float8 and float4 are rounded (to nearest even) from float32 and saturate at their largest number.
 """
 
@@ -31,13 +34,11 @@ import numpy as np
 from graphnet.errors import GraphFormatError
 from graphnet.ir import dims, sidecar
 from graphnet.ir.fills import FLOAT_MAX, check_fill, unpack
-from graphnet.ir.graph import Body, Bytes, Constant, File, Fill, Graph, Normal, Shape, Uniform, Values
+from graphnet.ir.graph import Bytes, Constant, File, Fill, Graph, Normal, Shape, Uniform, Values
 
 CELL_BITS = 12
 INPUT_STREAMS = 2**63
 """Streams of inputs begin here, so that none is that of a weight."""
-BODY_STREAMS = 2**62
-"""Streams of the weights of nested graphs begin here."""
 _CHUNK = 1 << 16
 """Elements made at once, so that temporaries stay in the cache. Even: a chunk takes whole 64-bit words."""
 
@@ -62,14 +63,6 @@ def weights(graph: Graph, seed: int = 0) -> dict[str, Array]:
     return {
         name: fill_array(w.fill, w.dtype, w.shape, name, key=_key(seed, w.stream, position))
         for position, (name, w) in enumerate(graph.weights.items())
-    }
-
-
-def body_weights(body: Body, seed: int = 0) -> dict[str, Array]:
-    """All weights of a nested graph by name."""
-    return {
-        name: fill_array(w.fill, w.dtype, w.shape, name, key=_key(seed, w.stream, position, BODY_STREAMS))
-        for position, (name, w) in enumerate(body.weights.items())
     }
 
 
