@@ -115,8 +115,8 @@ def _exact_path(data: bytes, where: str) -> str:
     Members beside the path are cut away, so that the search is short.
     """
     try:
-        document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError):
+        document = json.loads(data)  # unlike msgspec it reads 1e999, as infinity
+    except (ValueError, RecursionError):
         return where
     exact, current, wanted = "$", document, _generic(where)
     step: str | int

@@ -13,8 +13,8 @@ multiplications are used, each exactly rounded and so the same everywhere:
 * integers: floor(bits * count / 2**32) + low of 32 bits where there are at most 2**32 integers, else 64 bits modulo
   count, plus low.
 
-A weight's stream is its position in `Graph.weights`, an input's its position plus 2**63, unless `stream` states another.
-Random weights of nested graphs are rare; they have stream 0 of seed 0, whatever the graph's seed.
+A weight's stream is its position in `Graph.weights`, an input's its position plus 2**63, unless `stream`
+states another. Random weights of nested graphs are rare; they have stream 0 of seed 0, whatever the graph's seed.
 
 float16, bfloat16, float8 and float4 are rounded (to nearest even) from float32 and saturate at their largest number.
 """
