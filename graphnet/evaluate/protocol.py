@@ -38,7 +38,6 @@ class Work(_Message, frozen=True, kw_only=True, tag="work"):
     """File with the reference outputs to check against; for an oracle job, the file to write them to."""
     oracle: bool = False
     """Compute reference outputs and write them, do not time anything."""
-    buffer_offset: int = 0
     output_names: tuple[str, ...] = ()
     """Names of the outputs in the record (those of the graph before passes)."""
 
@@ -81,7 +80,6 @@ class Report(_Message, frozen=True, kw_only=True, tag="report"):
     notes: tuple[str, ...] = ()
     """Added to the notes of earlier reports."""
     dims: dict[str, int] | None = None
-    structure_hash: str | None = None
     flops: int | None = None
     bytes: int | None = None
     settings: dict[str, Any] | None = None
@@ -156,6 +154,7 @@ class Channel:
         self._reader = Reader()
 
     def fileno(self) -> int:
+        """For `select`."""
         return self.socket.fileno()
 
     def send(self, message: Message) -> None:

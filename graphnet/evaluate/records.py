@@ -58,6 +58,7 @@ class CompileTime(_Struct, frozen=True, kw_only=True):
 
     @property
     def total_s(self) -> float:
+        """Seconds, all parts together."""
         return self.lower_s + self.compile_s + self.first_run_s
 
 

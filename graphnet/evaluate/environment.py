@@ -1,0 +1,67 @@
+"""The facts of this machine that a figure depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from graphnet.evaluate import procfs
+from graphnet.evaluate.records import Environment
+
+ISA_FLAGS = (
+    "sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16",
+    "avx_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimd", "sve", "sve2", "bf16", "i8mm",
+)  # fmt: skip
+"""CPU flags that compilers choose code by."""
+
+
+@lru_cache(maxsize=1)
+def detect() -> Environment:
+    """This machine: CPU, instruction sets, usable CPUs, memory, system, Python, frequency governor."""
+    model, flags = _cpu()
+    facts = Environment(
+        key="", cpu_model=model, cpu_count=_usable_cpus(), memory_bytes=procfs.memory_limit_bytes(),
+        os=f"{platform.system()} {platform.release()} {platform.machine()}", python=platform.python_version(),
+        governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        isa=tuple(flag for flag in ISA_FLAGS if flag in flags),
+    )  # fmt: skip
+    return msgspec.structs.replace(facts, key=digest(facts))
+
+
+def digest(facts: Environment) -> str:
+    """16 hex digits over what makes figures comparable; memory counts in whole GiB, since kernels keep back some."""
+    comparable = msgspec.structs.replace(facts, key="", memory_bytes=round(facts.memory_bytes / 2**30))
+    return hashlib.sha256(msgspec.json.encode(comparable)).hexdigest()[:16]
+
+
+def _cpu() -> tuple[str, frozenset[str]]:
+    fields: dict[str, str] = {}
+    for line in _read("/proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), value.strip())
+    flags = fields.get("flags") or fields.get("Features") or ""
+    model = fields.get("model name") or fields.get("CPU part") or platform.processor() or "unknown"
+    return model, frozenset(flags.split())
+
+
+def _usable_cpus() -> int:
+    """CPUs of our affinity mask, or of the cgroup's quota where that is less."""
+    count = len(os.sched_getaffinity(0))
+    quota, _, period = _read("/sys/fs/cgroup/cpu.max").partition(" ")
+    if not quota:
+        quota, period = _read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), _read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+    if quota.isdigit() and period.isdigit():
+        count = min(count, max(1, int(quota) // int(period)))
+    return count
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

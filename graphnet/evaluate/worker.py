@@ -1,0 +1,231 @@
+"""The child: one job from graph to verdict, each stage announced to the parent before it begins."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from graphnet.compilers import Compiler, Profiled, Program
+from graphnet.errors import DeviceNotPresent, GraphFormatError, GraphNetError, UnsupportedOp
+from graphnet.evaluate import correctness, oracle, procfs, timing
+from graphnet.evaluate.protocol import Report, Work
+from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
+from graphnet.ir import sidecar, tensors
+from graphnet.ir.graph import Graph, Value
+
+_now = time.perf_counter
+MESSAGE_LIMIT = 2000
+_OUT_OF_MEMORY = ("bad_alloc", "out of memory", "resource_exhausted", "cannot allocate memory", "can't allocate memory")
+SUBNORMAL_SHARE = 0.01
+LAZY_SHARE, LAZY_FLOOR_S = 0.5, 0.01
+
+
+def run(compiler: Compiler, work: Work, send: Callable[[Report], None]) -> None:
+    """Do the job; whatever it raises becomes a verdict. Never raises but for a broken pipe to the parent."""
+    job = _Job(compiler, work, send)
+    try:
+        job.perform()
+    except BaseException as error:
+        if job.finished:
+            job.send(Report(notes=(f"profiling failed: {describe(error)}",)))
+        else:
+            verdict, stage = classify(error, job.stage)
+            job.send(Report(verdict=verdict, failed_stage=stage, message=describe(error), memory=job.memory()))
+    job.send(Report(done=True))
+
+
+def classify(error: BaseException, stage: Stage) -> tuple[Verdict, Stage]:
+    """The verdict that an exception stands for, and the stage it belongs to."""
+    if isinstance(error, UnsupportedOp):
+        return "unsupported", "lower"
+    if isinstance(error, DeviceNotPresent):
+        return "unsupported", stage
+    text = str(error).lower()
+    if isinstance(error, MemoryError) or any(words in text for words in _OUT_OF_MEMORY):
+        return "out_of_memory", stage
+    return "error", stage
+
+
+def describe(error: BaseException) -> str:
+    """Type and text, cut to a length that a table can bear."""
+    text = str(error).strip()
+    name = "" if isinstance(error, GraphNetError) else f"{type(error).__name__}: "
+    return (name + text)[:MESSAGE_LIMIT] or type(error).__name__
+
+
+class _Job:
+    def __init__(self, compiler: Compiler, work: Work, send: Callable[[Report], None]) -> None:
+        self._compiler, self._work, self.send = compiler, work, send
+        self.stage: Stage = "load"
+        self.finished = False
+        self._baseline = procfs.resident_bytes(os.getpid())
+        self._peaks: dict[str, int] = {}
+        self._problems: list[str] = []
+        self._compile_time = CompileTime()
+        self._offset = timing.random_offset()
+
+    def perform(self) -> None:
+        self._enter("load")
+        graph, weights, inputs = self._load()
+        self._enter("compile")
+        program = self._compile(graph, weights)
+        del weights
+        if self._work.oracle:
+            self._write_reference(program, inputs)
+            return
+        self._enter("run")
+        measured = self._time(program, inputs)
+        self._enter("check")
+        level = self._check(program, graph)
+        self.send(self._judge(level, measured))
+        self.finished = True
+        if self._work.profile and isinstance(program, Profiled):
+            self.send(Report(done=True, stage="run"))
+            self.send(Report(kernels=tuple(program.kernels())))
+
+    def memory(self) -> Memory:
+        """Peaks of the stages so far, the running one included."""
+        self._peaks[self.stage] = max(self._peaks.get(self.stage, 0), procfs.peak_bytes())
+        return Memory(
+            baseline=self._baseline, load_peak=self._peaks.get("load", 0),
+            compile_peak=self._peaks.get("compile", 0), run_peak=self._peaks.get("run", 0),
+        )  # fmt: skip
+
+    def _enter(self, stage: Stage) -> None:
+        memory = self.memory() if self._peaks or stage != "load" else None
+        procfs.reset_peak()
+        self.stage = stage
+        self.send(Report(stage=stage, memory=memory))
+
+    def _load(self) -> tuple[Graph, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """The bound graph, its weights, and the inputs of the timed runs; configures the framework before."""
+        work = self._work
+        settings = self._compiler.configure(work.target)
+        graph = msgspec.json.decode(work.graph, type=Graph)
+        if work.sidecar:
+            graph = sidecar.link(graph, Path(work.sidecar))
+        symbols = {name: dim for name, dim in graph.dims.items() if not dim.data_dependent}
+        dims = {name: work.dims.get(name, dim.default) for name, dim in symbols.items()}
+        bound = graph.bind(**work.dims) if graph.dims or work.dims else graph
+        at_default = all(dims[name] == dim.default for name, dim in symbols.items())
+        flops, size = (graph.flops, graph.bytes) if at_default else _cost(bound)
+        self.send(Report(settings=settings, dims=dims, flops=flops, bytes=size))
+        weights = tensors.weights(bound, work.seed)
+        for name in weights:  # one at a time: never two copies of all
+            weights[name] = timing.aligned_copy(weights[name])
+        seed = oracle.check_seed(work.seed) if work.oracle else work.seed
+        return bound, weights, tensors.inputs(bound, seed)
+
+    def _compile(self, graph: Graph, weights: Mapping[str, np.ndarray]) -> Program:
+        start = _now()
+        program = self._compiler.compile(graph, weights, self._work.target)
+        spent = _now() - start
+        lowering = min(spent, float(getattr(program, "lower_s", 0.0)))
+        self._compile_time = CompileTime(lower_s=lowering, compile_s=spent - lowering)
+        self.send(Report(compile=self._compile_time))
+        return program
+
+    def _time(self, program: Program, inputs: Mapping[str, np.ndarray]) -> timing.Measured:
+        """First run, warm-up and timed runs; what the program did to its inputs goes to `self._problems`."""
+        bound = timing.aligned_copies(inputs, self._offset)
+        program.bind(bound)
+        start = _now()
+        program.run()
+        compile_time = msgspec.structs.replace(self._compile_time, first_run_s=_now() - start)
+        self.send(Report(compile=compile_time, quiet=True))
+        measured = timing.measure(program.run, self._work.budget_s, self._offset)
+        self.send(Report(timing=measured.timing, noise=measured.noise, notes=measured.notes))
+        self._problems += _changed(bound, inputs, "the timed runs")
+        start = _now()
+        program.outputs()
+        self.send(Report(notes=_lazy(_now() - start, measured)))
+        return measured
+
+    def _check(self, program: Program, graph: Graph) -> int | None:
+        """Run once on other inputs than the timed ones, so that outputs kept from those show; returns the level."""
+        inputs = tensors.inputs(graph, oracle.check_seed(self._work.seed))
+        bound = timing.aligned_copies(inputs, self._offset)
+        program.bind(bound)
+        program.run()
+        outputs = [np.array(array) for array in program.outputs()]
+        self._problems += _changed(bound, inputs, "the checked run")
+        names = self._work.output_names or graph.outputs
+        if len(outputs) != len(names):
+            self._problems.append(f"the program has {len(outputs)} outputs, the graph {len(names)}")
+            return None
+        errors, notes = [], []
+        for name, own, actual, expected in zip(names, graph.outputs, outputs, self._reference(), strict=True):
+            declared = graph.type_of(own)
+            error, problem = correctness.compare(name, declared, actual, expected)
+            errors.append(error)
+            self._problems += [problem] if problem else []
+            notes += _subnormals(name, declared, actual)
+        level = correctness.worst(errors)
+        self.send(Report(outputs=tuple(errors), level=level, notes=tuple(notes)))
+        return level
+
+    def _judge(self, level: int | None, measured: timing.Measured) -> Report:
+        problems = list(self._problems)
+        if level is None and not problems:
+            problems.append("not close to the reference even at t = 0")
+        elif level is not None and level > self._work.tolerance:
+            problems.append(f"close to the reference at t = {level}, asked is t = {self._work.tolerance}")
+        if problems:
+            return Report(verdict="wrong", failed_stage="check", message="; ".join(problems)[:MESSAGE_LIMIT])
+        if measured.unstable:
+            message = (
+                f"95 % interval of the median is +-{measured.spread:.0%} after a retry, over {timing.UNSTABLE:.0%}"
+            )
+            return Report(verdict="unstable", failed_stage="run", message=message)
+        return Report(verdict="ok")
+
+    def _reference(self) -> list[np.ndarray]:
+        if not self._work.reference:
+            raise GraphNetError("there is no reference to check against")
+        return oracle.read(Path(self._work.reference))
+
+    def _write_reference(self, program: Program, inputs: Mapping[str, np.ndarray]) -> None:
+        self._enter("run")
+        program.bind(inputs)
+        program.run()
+        self._enter("check")
+        oracle.write(Path(self._work.reference), program.outputs())
+        self.send(Report(verdict="ok"))
+
+
+def _cost(graph: Graph) -> tuple[int | None, int | None]:
+    try:
+        cost = graph.cost()
+    except GraphFormatError:
+        return None, None
+    return cost.flops, cost.bytes
+
+
+def _changed(bound: Mapping[str, np.ndarray], pristine: Mapping[str, np.ndarray], when: str) -> list[str]:
+    """Inputs that the program wrote to, in words."""
+    return [f"{when} changed input '{name}'" for name, array in bound.items() if not _same(array, pristine[name])]
+
+
+def _same(left: np.ndarray, right: np.ndarray) -> bool:
+    return np.array_equal(left, right) if left.dtype.hasobject else left.tobytes() == right.tobytes()
+
+
+def _lazy(fetch_s: float, measured: timing.Measured) -> tuple[str, ...]:
+    """A note when fetching outputs takes so long that the work may be done there, outside the clock."""
+    median_s = statistics.median(measured.timing.samples_ns) * 1e-9
+    if fetch_s < max(LAZY_SHARE * median_s, LAZY_FLOOR_S):
+        return ()
+    return (f"fetching the outputs took {fetch_s:.3g} s, a run {median_s:.3g} s: is work put off until then?",)
+
+
+def _subnormals(name: str, declared: Value, array: np.ndarray) -> list[str]:
+    if declared.dtype not in ("float32", "float64") or not array.size:
+        return []
+    share = np.count_nonzero((array != 0) & (np.abs(array) < np.finfo(array.dtype).tiny)) / array.size
+    return [f"{share:.0%} of output '{name}' is subnormal numbers, which are slow"] if share > SUBNORMAL_SHARE else []
