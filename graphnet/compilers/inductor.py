@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
-import torch._dynamo
-import torch._inductor.compile_fx
-import torch._inductor.config as inductor_config
 from torch import fx
 
 from graphnet.compilers import Target, Tensors
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, torch_device
 from graphnet.errors import UsageError
+from graphnet.ir import tensors as ir_tensors
 from graphnet.ir.graph import Graph
 from graphnet.lower.torch_graph import lower
+
+with warnings.catch_warnings():
+    # Inductor's own imports still use torch.jit, which warns that it is deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import torch._dynamo
+    import torch._functorch.config as functorch_config
+    import torch._inductor.compile_fx
+    import torch._inductor.config as inductor_config
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -31,9 +43,7 @@ class Inductor:
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device, precision; caches off so that compile time is honest; compile in this process."""
         settings = configure_torch(target)
-        inductor_config.fx_graph_cache = False
-        inductor_config.fx_graph_remote_cache = False
-        inductor_config.force_disable_caches = True
+        _no_caches()
         inductor_config.compile_threads = 1
         inductor_config.freezing = _flag(target, "freezing")
         inductor_config.cpp.enable_kernel_profile = True
@@ -47,9 +57,13 @@ class Inductor:
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> InductorProgram:
-        """Lower and wrap; Inductor compiles at the first run, when it sees the bound inputs. Raises UnsupportedOp."""
+        """Lower and compile (Inductor compiles when called, so the program is called once, on zeros).
+
+        Raises UnsupportedOp.
+        """
         device = torch_device(target)
-        return InductorProgram(graph, lower(graph, tensors).to(device), device, _mode(target))
+        with tempfile.TemporaryDirectory(prefix="graphnet-inductor-") as folder, _cache_in(folder):
+            return InductorProgram(graph, lower(graph, tensors).to(device), device, _mode(target))
 
 
 class InductorProgram(TorchProgram):
@@ -59,6 +73,34 @@ class InductorProgram(TorchProgram):
         torch._dynamo.reset()
         super().__init__(graph, torch.compile(module, fullgraph=True, dynamic=False, mode=mode), device)
         self.module = module
+        self.bind(
+            {i.name: np.zeros(i.shape, ir_tensors.numpy_dtype(i.dtype)) for i in graph.inputs}  # type: ignore[arg-type]
+        )
+        self.run()
+
+
+def _no_caches() -> None:
+    """Nothing learnt in an earlier compilation may shorten this one."""
+    inductor_config.fx_graph_cache = False
+    inductor_config.fx_graph_remote_cache = False
+    functorch_config.enable_autograd_cache = False
+    functorch_config.enable_remote_autograd_cache = False
+    torch._dynamo.config.automatic_dynamic_local_pgo = False
+    torch._dynamo.config.automatic_dynamic_remote_pgo = False
+
+
+@contextmanager
+def _cache_in(folder: str) -> Iterator[None]:
+    """Compiled C++ is always kept in a folder by the hash of its source: give each compilation an empty one."""
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        else:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
 
 
 def _flag(target: Target, name: str) -> bool:
