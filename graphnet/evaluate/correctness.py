@@ -110,7 +110,7 @@ def _overflown(dtype: str, actual: np.ndarray, reference: np.ndarray) -> np.ndar
     if actual.dtype.kind == "c" or not np.isinf(actual).any():
         return reference
     with np.errstate(over="ignore"):
-        rounded = reference.astype(numpy_dtype(dtype)).astype(np.float64)  # type: ignore[arg-type]
+        rounded = reference.astype(numpy_dtype(dtype)).astype(np.float64)
     return np.where(np.isinf(actual), rounded, reference)
 
 

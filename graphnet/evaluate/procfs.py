@@ -56,13 +56,9 @@ def thread_count() -> int:
 
 def descendants(pid: int) -> list[int]:
     """Children, their children and so on, as far as they are there now."""
-    parents: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            parents.setdefault(_parent(int(entry)), []).append(int(entry))
     found, queue = [], [pid]
     while queue:
-        children = parents.get(queue.pop(), [])
+        children = _children(queue.pop())
         found += children
         queue += children
     return found
@@ -117,9 +113,12 @@ def memory_limit_bytes() -> int:
     return total
 
 
-def _parent(pid: int) -> int:
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return int(stream.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
+        for task in os.scandir(f"/proc/{pid}/task"):
+            with open(f"{task.path}/children", "rb") as stream:
+                found += map(int, stream.read().split())
+    except OSError:
+        return found  # it has ended meanwhile
+    return found

@@ -19,6 +19,7 @@ from graphnet.evaluate.protocol import Channel, Kill, Message, ProtocolError, Re
 MARKER = "GRAPHNET_SERVER"
 """Environment variable by which a server's processes are known after its death."""
 _GRACE_S = 10.0
+_SWEEPS = 400
 _BOOT = "import sys; sys.path[:] = {path!r}; from graphnet.evaluate import zygote; zygote.main(sys.argv[1:])"
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
@@ -44,6 +45,7 @@ class Server:
         self.compiler, self.ready = compiler, Ready()
         self._process, self._channel, self._folder, self._mark = process, channel, folder, mark
         self._waiting: list[Message] = []
+        self._serving = False
 
     @classmethod
     def start(cls, compiler: str, timeout_s: float) -> Server:
@@ -109,13 +111,16 @@ class Server:
         """End the server and everything that it ever started, and remove its folder."""
         self._channel.socket.close()
         try:
-            self._process.wait(_GRACE_S if self.ready.versions or self._process.poll() is not None else 0.5)
+            self._process.wait(_GRACE_S if self._serving else 0.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        while left := procfs.marked(self._mark):
+        for _ in range(_SWEEPS):  # nobody, unless the server was killed: it takes its own along
+            left = procfs.marked(self._mark)
+            if not left:
+                break
             procfs.kill(left)
-            time.sleep(0.002)
+            time.sleep(0.005)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _await_ready(self, timeout_s: float) -> None:
@@ -124,7 +129,7 @@ class Server:
             raise ServerRefused(message.message)
         if not isinstance(message, Ready):
             raise ServerDied(f"importing '{self.compiler}' took more than {timeout_s:g} s: {self._log()}")
-        self.ready = message
+        self.ready, self._serving = message, True
 
     def _obituary(self) -> str:
         try:

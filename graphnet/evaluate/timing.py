@@ -33,7 +33,7 @@ WARMUP_SLOPE = 0.05
 WARMUP_MAX_RUNS = 100
 MIN_RUNS = 5
 ENOUGH_RUNS = 100
-MAX_RUNS = 2000
+MAX_RUNS = 1000
 ENOUGH_NS = 200_000_000
 UNSTABLE = 0.15
 """Half-width of the 95 % interval of the median, relative to the median, beyond which a block is unstable."""

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphnet.compilers import Target
+from graphnet.evaluate import oracle
+from graphnet.evaluate.plan import Job, Limits, graph_digest
+from graphnet.evaluate.records import Result
+from graphnet.evaluate.runner import run
+from graphnet.ir import tensors
+from graphnet.ir.graph import Constant, Graph, Input, Node, Value, Weight
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Reference outputs of a test stay in its folder; compilers of `faulty.py` can be imported by children."""
+    monkeypatch.setenv("GRAPHNET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def limits() -> Limits:
+    """Short, but long enough for a busy machine."""
+    return Limits(load_s=20, compile_s=20, run_s=20, check_s=20)
+
+
+@pytest.fixture
+def make_graph() -> Callable[[str], Graph]:
+    """y = 2 x on float32[4, 8], by name."""
+    return _double
+
+
+@pytest.fixture
+def make_job(own_cache: Path) -> Callable[..., Job]:
+    """A job on y = 2 x with a fault at a stage. Its reference is in the cache, so that nobody waits for the real one."""
+
+    def make(name: str = "g", fault: str = "", at: str = "", compiler: str = "faulty:Faulty") -> Job:
+        graph = _double(name)
+        inputs = tensors.inputs(graph, oracle.check_seed(0))
+        oracle.write(oracle.cache_file(graph_digest(graph), {}, 0), [2 * inputs["x"].astype(np.float64)])
+        return Job(graph=graph, compiler=compiler, target=Target(options={"fault": fault, "at": at}), budget_s=0.02)
+
+    return make
+
+
+@pytest.fixture
+def evaluate(make_job: Callable[..., Job], limits: Limits) -> Callable[..., Result]:
+    """Evaluate one faulty job alone in a run."""
+
+    def one(fault: str = "", at: str = "", limits: Limits = limits, compiler: str = "faulty:Faulty") -> Result:
+        (result,) = run([make_job("g", fault, at, compiler)], limits=limits)
+        return result
+
+    return one
+
+
+def _double(name: str) -> Graph:
+    return Graph(
+        name=name,
+        graph_id=f"GN-2026-ZZ-{name}",
+        inputs=(Input(name="x", dtype="float32", shape=(4, 8)),),
+        outputs=("y",),
+        weights={"two": Weight(dtype="float32", shape=(), fill=Constant(value=2.0))},
+        nodes=(Node(op="Mul", name="mul", inputs=("x", "two"), outputs=("y",)),),
+        values={"y": Value(dtype="float32", shape=(4, 8))},
+        flops=32,
+    )

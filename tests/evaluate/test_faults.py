@@ -1,0 +1,225 @@
+"""Real children that go wrong: each yields its verdict and stage, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphnet.evaluate import procfs
+from graphnet.evaluate.plan import Job, Limits
+from graphnet.evaluate.records import Result
+from graphnet.evaluate.runner import run
+
+Evaluate = Callable[..., Result]
+MakeJob = Callable[..., Job]
+SHORT = Limits(load_s=0.5, compile_s=0.5, run_s=0.5, check_s=0.5)
+STAGES = ["load", "compile", "run", "check"]
+
+
+def jobs_left() -> list[int]:
+    """Processes of any server of this test process."""
+    return [
+        pid
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+        if b"GRAPHNET_SERVER=" in _environment(pid) and pid != os.getpid()
+    ]
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_sound_compiler_is_ok(evaluate: Evaluate) -> None:
+    result = evaluate()
+    assert (result.verdict, result.stage, result.message) == ("ok", None, "")
+    assert result.level is not None and result.level <= -6
+    assert result.outputs[0].max_abs == 0.0
+    assert result.timing is not None and len(result.timing.samples_ns) >= 5
+    assert len(result.timing.cpu_ns) == len(result.timing.samples_ns)
+    assert result.timing.buffer_offset % 64 == 0
+    assert result.compile is not None and result.compile.total_s > 0
+    assert result.memory is not None
+    assert 0 < result.memory.baseline <= result.memory.run_peak
+    assert [kernel.nodes for kernel in result.kernels] == [("mul",)]
+    assert result.versions["numpy"] and result.settings["threads"] == 1
+    assert result.flops == 32
+    assert result.noise is not None and len(result.noise.before_ns) == len(result.noise.after_ns) == 10
+    assert jobs_left() == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_segfault(evaluate: Evaluate, stage: str) -> None:
+    result = evaluate("segfault", stage)
+    assert (result.verdict, result.stage) == ("crashed", stage)
+    assert "SIGSEGV" in result.message
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_hang(evaluate: Evaluate, stage: str) -> None:
+    result = evaluate("hang", stage, SHORT)
+    assert (result.verdict, result.stage) == ("timeout", stage)
+    assert result.message == f"{stage} took more than 0.5 s"
+    assert (result.timing is not None) == (stage == "check"), "what was measured before is kept"
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict", "stage", "words"),
+    [
+        ("abort", "crashed", "compile", "SIGABRT"),
+        ("exit", "crashed", "compile", "status 3"),
+        ("exit0", "crashed", "compile", "without a result"),
+        ("sysexit", "error", "compile", "SystemExit: 3"),
+        ("interrupt", "error", "compile", "KeyboardInterrupt"),
+        ("raise", "error", "compile", "ValueError: no such luck"),
+        ("unsupported", "unsupported", "lower", "no lowering for ai.onnx::Mul (node 'mul')"),
+        ("device", "unsupported", "compile", "no such device"),
+        ("bad_alloc", "out_of_memory", "compile", "std::bad_alloc"),
+        ("memory_error", "out_of_memory", "compile", "MemoryError"),
+    ],
+)
+def test_failure_while_compiling(evaluate: Evaluate, fault: str, verdict: str, stage: str, words: str) -> None:
+    result = evaluate(fault, "compile")
+    assert (result.verdict, result.stage) == (verdict, stage)
+    assert words in result.message
+
+
+def test_loop_that_ignores_signals_is_ended(evaluate: Evaluate) -> None:
+    assert evaluate("spin", "run", SHORT).verdict == "timeout"
+
+
+@pytest.mark.parametrize("fault", ["allocate", "allocate_in_child"])
+def test_allocation_without_end(evaluate: Evaluate, fault: str) -> None:
+    limits = Limits(load_s=30, compile_s=30, memory_bytes=600 << 20)
+    result = evaluate(fault, "compile", limits)
+    assert (result.verdict, result.stage) == ("out_of_memory", "compile")
+    assert "passed the limit 0.59 GiB" in result.message
+    assert result.memory is not None and result.memory.compile_peak > 600 << 20
+
+
+def test_garbage_on_stdout_and_stderr_disturbs_nothing(evaluate: Evaluate) -> None:
+    assert evaluate("garbage", "run").verdict == "ok"
+
+
+def test_last_words_are_in_the_message(evaluate: Evaluate) -> None:
+    result = evaluate("last_words", "compile")
+    assert result.message == "ended with status 3 and without a result; it printed: \N{SNOWMAN} adieu"
+
+
+def test_garbage_on_the_report_channel(evaluate: Evaluate) -> None:
+    result = evaluate("descriptors", "run")
+    assert result.verdict == "crashed"
+    assert any("report channel" in note for note in result.notes)
+
+
+def test_processes_left_behind_are_killed(evaluate: Evaluate) -> None:
+    result = evaluate("processes", "run")
+    assert result.verdict == "ok"
+    assert any("3 processes that the job left behind" in note for note in result.notes)
+    assert jobs_left() == []
+
+
+def test_thread_left_behind(evaluate: Evaluate) -> None:
+    assert evaluate("thread", "run").verdict == "ok"
+
+
+def test_long_message_is_cut(evaluate: Evaluate) -> None:
+    assert len(evaluate("long_message", "compile").message) == 2000
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("wrong", "asked is t = -3"),
+        ("nan", "1 of 32 elements are NaN or infinite"),
+        ("dtype", "dtype float64, the graph declares float32"),
+        ("shape", "shape (8, 4), expected (4, 8)"),
+        ("count", "has 2 outputs, the graph 1"),
+        ("stale", "not close to the reference even at t = 0"),
+        ("mutate", "the timed runs changed input 'x'"),
+    ],
+)
+def test_wrong_results(evaluate: Evaluate, fault: str, words: str) -> None:
+    result = evaluate(fault)
+    assert (result.verdict, result.stage) == ("wrong", "check")
+    assert words in result.message
+    assert result.timing is not None
+
+
+def test_late_work_is_noted(evaluate: Evaluate) -> None:
+    result = evaluate("lazy")
+    assert any("is work put off" in note for note in result.notes)
+
+
+def test_jitter_is_unstable_and_keeps_its_samples(evaluate: Evaluate) -> None:
+    result = evaluate("jitter")
+    assert (result.verdict, result.stage) == ("unstable", "run")
+    assert result.timing is not None and result.level is not None
+    assert any("timed" in note and "more" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("fault", ["segfault", "raise", "hang"])
+def test_failed_profiling_is_a_note(evaluate: Evaluate, fault: str) -> None:
+    result = evaluate(fault, "profile", SHORT)
+    assert result.verdict == "ok"
+    assert result.kernels == ()
+    assert len(result.notes) == 1
+
+
+def test_killed_server_is_replaced_and_its_orphans_die(make_job: MakeJob, limits: Limits) -> None:
+    jobs = [make_job("a"), make_job("b", "kill_server", "compile"), make_job("c")]
+    results = list(run(jobs, limits=limits))
+    assert [result.verdict for result in results] == ["ok", "crashed", "ok"]
+    assert "fork server of 'faulty:Faulty' ended with signal 9" in results[1].message
+    assert jobs_left() == []
+
+
+def test_jobs_do_not_see_each_other(make_job: MakeJob, limits: Limits) -> None:
+    results = list(run([make_job("a"), make_job("b")], limits=limits))
+    assert [result.settings["state"] for result in results] == ["clean", "clean"]
+    folders = [Path(str(result.settings["cwd"])) for result in results]
+    assert folders[0] != folders[1]
+    assert not folders[0].exists()
+    assert not folders[0].parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("compiler", "verdict", "words"),
+    [
+        ("faulty:CannotLoad", "error", "the framework does not load"),
+        ("faulty:DiesInPreload", "crashed", "about to die"),
+        ("faulty:Garrulous", "ok", ""),
+        ("faulty:Absent", "error", "cannot be imported"),
+        ("nowhere", "error", "unknown compiler 'nowhere'"),
+    ],
+)
+def test_compilers_that_do_not_load(evaluate: Evaluate, compiler: str, verdict: str, words: str) -> None:
+    result = evaluate(compiler=compiler)
+    assert result.verdict == verdict
+    assert words in result.message
+
+
+def test_without_reference_there_is_no_verdict_ok(
+    make_job: MakeJob, limits: Limits, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job("g")
+    shutil.rmtree(own_cache)
+    monkeypatch.setattr("graphnet.evaluate.oracle.COMPILER", "faulty:CannotLoad")
+    (result,) = run([job], limits=limits)
+    assert (result.verdict, result.stage) == ("error", "check")
+    assert "no reference outputs" in result.message
+    assert "does not load" in result.message
+    assert result.timing is not None
+
+
+def test_descendants_are_found() -> None:
+    begin = time.monotonic()
+    assert os.getpid() in procfs.descendants(os.getppid())
+    assert time.monotonic() - begin < 1
