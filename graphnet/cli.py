@@ -57,7 +57,7 @@ def info(graph: GraphFile, json: Annotated[bool, typer.Option(help="Print metada
 
 @app.command()
 def verify(graphs: Annotated[list[str], typer.Argument(help="Graph files, folders or subset names.")]) -> None:
-    """Check files against the format, the operator standard and their own stored metadata; exit status 1 if any fails."""
+    """Check files: format, operator standard, stored metadata. Exit status 1 if any fails."""
     from graphnet.dataset import catalog
     from graphnet.ir import finalize
 

@@ -1,0 +1,1 @@
+"""Pure functions on records: statistics, scores, tables."""

@@ -94,6 +94,12 @@ def names() -> list[str]:
     return [*BUILTIN, *(point.name for point in entry_points(group="graphnet.compilers"))]
 
 
+def check_name(name: str) -> None:
+    """Raises UsageError for a name that is no known compiler and no `module:Class`; imports nothing."""
+    if ":" not in name and name not in names():
+        raise UsageError(f"unknown compiler '{name}'; known: {', '.join(names())}")
+
+
 def get(name: str) -> Compiler:
     """The compiler of that name, or `module:Class` of an importable module.
 

@@ -1,0 +1,1 @@
+"""The collection: finding graphs, recipes, building."""

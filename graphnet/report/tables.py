@@ -101,20 +101,24 @@ def graph_card(graph: Graph, path: Path) -> Table:
     operators = sorted(graph.operator_distribution.items(), key=lambda item: -item[1])
     inputs = [f"{item.name}: {item.dtype}[{', '.join(map(str, item.shape))}]" for item in graph.inputs]
     dims = [f"{name} = {dim.min}..{dim.max}, default {dim.default}" for name, dim in graph.dims.items()]
-    for label, value in (
-        ("name", f"{graph.name} {graph.graph_id}".strip()),
-        ("source", f"{graph.framework}; {graph.source.package} {graph.source.model} ({graph.source.license})"),
-        ("subset, tier", f"{graph.domain}, {graph.tier}"),
-        ("inputs", "\n".join(inputs)),
-        ("dimensions", "\n".join(dims)),
-        ("outputs", ", ".join(graph.outputs)),
-        ("operators", f"{graph.operator_count}: " + ", ".join(f"{name} {count}" for name, count in operators[:12])),
-        ("parameters", f"{graph.parameters or 0:,}"),
-        ("cost", f"{(graph.flops or 0) / 1e9:.4g} GFLOP, {(graph.bytes or 0) / 1e6:.4g} MB, "
-                 f"{graph.arithmetic_intensity or 0:.3g} FLOP/byte, compute intensity {graph.compute_intensity or 0:.2f}"),
-        ("unknown cost", ", ".join(f"{name} {count}" for name, count in graph.unknown_cost.items())),
-        ("structure hash", graph.stored_hash or ""),
-    ):  # fmt: skip
+    cost = (
+        f"{(graph.flops or 0) / 1e9:.4g} GFLOP, {(graph.bytes or 0) / 1e6:.4g} MB, "
+        f"{graph.arithmetic_intensity or 0:.3g} FLOP/byte, compute intensity {graph.compute_intensity or 0:.2f}"
+    )
+    rows = {
+        "name": f"{graph.name} {graph.graph_id}".strip(),
+        "source": f"{graph.framework}; {graph.source.package} {graph.source.model} ({graph.source.license})",
+        "subset, tier": f"{graph.domain}, {graph.tier}",
+        "inputs": "\n".join(inputs),
+        "dimensions": "\n".join(dims),
+        "outputs": ", ".join(graph.outputs),
+        "operators": f"{graph.operator_count}: " + ", ".join(f"{name} {count}" for name, count in operators[:12]),
+        "parameters": f"{graph.parameters or 0:,}",
+        "cost": cost,
+        "unknown cost": ", ".join(f"{name} {count}" for name, count in graph.unknown_cost.items()),
+        "structure hash": graph.stored_hash or "",
+    }
+    for label, value in rows.items():
         if value:
             table.add_row(label, value)
     return table

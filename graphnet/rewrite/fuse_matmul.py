@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from graphnet.ir.graph import Graph, Node, Value, Values, Weight
-from graphnet.ir.structure import sort_nodes
+from graphnet.ir.order import sort_nodes
 
 
 def fuse_parallel_matmuls(graph: Graph) -> Graph:

@@ -43,7 +43,8 @@ def test_worked_example(
 
 
 @pytest.mark.parametrize(
-    ("alpha", "beta", "lam", "eta", "published"), [(1.342, 0.817, 0.930, 0.046, 1.118), (1.344, 0.822, 0.423, 0.064, 0.300)]
+    ("alpha", "beta", "lam", "eta", "published"),
+    [(1.342, 0.817, 0.930, 0.046, 1.118), (1.344, 0.822, 0.423, 0.064, 0.300)],
 )
 def test_published_rows(alpha: float, beta: float, lam: float, eta: float, published: float) -> None:
     """1000 samples made so that their components are the published ones (shares to 1/1000)."""

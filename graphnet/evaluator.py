@@ -1,0 +1,157 @@
+"""`python -m graphnet.evaluator` and `graphnet evaluate`: the main job from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from graphnet.errors import GraphNetError, UsageError
+
+if TYPE_CHECKING:
+    from graphnet.evaluate.runner import Progress
+
+T = TypeVar("T")
+app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
+
+BACKENDS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "metal": "metal"}
+INTERRUPTED = 130
+
+
+@app.command()
+def evaluate(
+    compiler: Annotated[str, typer.Option(help="Compilers, separated by commas (`graphnet compilers` lists them).")],
+    graph: Annotated[list[str], typer.Option(help="Graph file, folder or subset name; may be repeated.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Results folder.")] = Path("results"),
+    target: Annotated[str, typer.Option(help="The compiler's own target string, passed through.")] = "",
+    backend: Annotated[str, typer.Option(help="Device: cpu, gpu (cuda) or metal.")] = "cpu",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of every compiler.")] = 1,
+    budget: Annotated[float, typer.Option(help="Seconds of timed runs per job (ends them before 100).")] = 10.0,
+    dim: Annotated[list[str] | None, typer.Option(help="Size of a symbolic dimension, NAME=SIZE.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="Compiler option, KEY=VALUE.")] = None,
+    passes: Annotated[str, typer.Option(help="GraphIR passes in order, separated by commas.")] = "default",
+    seed: Annotated[int, typer.Option(help="Seed of weights and inputs.")] = 0,
+    tolerance: Annotated[int, typer.Option(help="Largest tolerance level t that counts as ok.")] = -3,
+    compile_timeout: Annotated[float, typer.Option(help="Seconds allowed for a compilation.")] = 1800.0,
+    run_timeout: Annotated[float, typer.Option(help="Seconds allowed for all runs of a job.")] = 900.0,
+    memory_limit: Annotated[float, typer.Option(help="GiB a job may use; 0 for 90 % of the machine.")] = 0.0,
+    resume: Annotated[bool, typer.Option(help="Go on with the newest run in the results folder.")] = False,
+    profile: Annotated[bool, typer.Option(help="Measure the time of each kernel, in a run of its own.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar: one plain line per job.")] = False,
+) -> None:
+    """Run graphs on compilers and record latency, compile time, memory and error of each pair."""
+    from graphnet import api
+    from graphnet.compilers import Target
+    from graphnet.dataset import catalog
+    from graphnet.evaluate.plan import Limits
+    from graphnet.report import tables
+
+    console = Console()
+    files = [file for where in graph for file in catalog.graph_files(where)]
+    spec = Target(device=_backend(backend), spec=target, threads=threads, options=_pairs(option or [], _value))
+    limits = Limits(
+        compile_s=compile_timeout, run_s=run_timeout, memory_bytes=int(memory_limit * 2**30) if memory_limit else None
+    )
+    with _progress(console, plain=quiet or not console.is_terminal) as report:
+        results = api.evaluate(
+            files, _compilers(compiler), target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
+            passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, limits=limits,
+            output=output, resume=resume, progress=report,
+        )  # fmt: skip
+    console.print(tables.summary_table(results))
+    console.print(tables.verdict_table(results))
+    console.print(f"records: {output}/results.db; per compiler: {output}/<compiler>/latency.csv, memory_usage.log")
+
+
+def run_app(command: Callable[[], None]) -> None:
+    """Run a command line: GraphNet's own errors become one line and exit status 2."""
+    try:
+        command()
+    except GraphNetError as error:
+        Console(stderr=True, soft_wrap=True).print(f"[red]graphnet:[/red] {error}", highlight=False)
+        sys.exit(2)
+
+
+def _compilers(text: str) -> list[str]:
+    from graphnet import compilers
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        compilers.check_name(name)
+    return names
+
+
+def _backend(name: str) -> str:
+    if name not in BACKENDS:
+        raise UsageError(f"unknown backend '{name}'; known: {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
+def _pairs(texts: list[str], read: Callable[[str], T]) -> dict[str, T]:
+    pairs: dict[str, T] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        try:
+            if not (key and equals):
+                raise ValueError
+            pairs[key] = read(value)
+        except ValueError:
+            raise UsageError(f"'{text}' is not NAME=VALUE") from None
+    return pairs
+
+
+def _value(text: str) -> str | int | float | bool:
+    if text in ("true", "false"):
+        return text == "true"
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+@contextmanager
+def _progress(console: Console, plain: bool) -> Iterator[Callable[[Progress], None]]:
+    """What the runner tells, as a bar with the time left, or as one line per finished job for logs."""
+    if plain:
+        yield lambda told: _print_line(console, told)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with ProgressBar(*columns, console=console) as bar:
+        task = bar.add_task("")
+
+        def show(told: Progress) -> None:
+            left = "" if told.remaining_s is None else f", {_duration(told.remaining_s)} left"
+            bar.update(
+                task, total=told.total, completed=told.index + (told.result is not None),
+                description=f"{told.graph} on {told.compiler}{left}",
+            )  # fmt: skip
+
+        yield show
+
+
+def _print_line(console: Console, told: Progress) -> None:
+    result = told.result
+    if result is None:
+        return
+    stage = f" in {result.stage}: {result.message}" if result.stage else ""
+    again = " (resumed)" if told.resumed else ""
+    line = f"[{told.index + 1}/{told.total}] {told.graph} {told.compiler} {result.verdict}{stage}{again}"
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+if __name__ == "__main__":
+    run_app(app)
