@@ -37,7 +37,7 @@ def make_graph() -> Callable[[str], Graph]:
 
 @pytest.fixture
 def make_job(own_cache: Path) -> Callable[..., Job]:
-    """A job on y = 2 x with a fault at a stage. Its reference is in the cache, so that nobody waits for the real one."""
+    """A job on y = 2 x with a fault at a stage; its reference is in the cache, so nobody waits for the real one."""
 
     def make(name: str = "g", fault: str = "", at: str = "", compiler: str = "faulty:Faulty") -> Job:
         graph = _double(name)
@@ -62,7 +62,6 @@ def evaluate(make_job: Callable[..., Job], limits: Limits) -> Callable[..., Resu
 def _double(name: str) -> Graph:
     return Graph(
         name=name,
-        graph_id=f"GN-2026-ZZ-{name}",
         inputs=(Input(name="x", dtype="float32", shape=(4, 8)),),
         outputs=("y",),
         weights={"two": Weight(dtype="float32", shape=(), fill=Constant(value=2.0))},

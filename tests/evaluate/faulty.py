@@ -1,4 +1,4 @@
-"""A compiler for y = 2 x that goes wrong on demand: option `fault` at stage `at` (load, compile, run, check, profile)."""
+"""A compiler for y = 2 x that fails on demand: option `fault` at stage `at` (load, compile, run, check, profile)."""
 
 from __future__ import annotations
 

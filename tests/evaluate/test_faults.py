@@ -40,18 +40,23 @@ def _environment(pid: int) -> bytes:
 def test_a_sound_compiler_is_ok(evaluate: Evaluate) -> None:
     result = evaluate()
     assert (result.verdict, result.stage, result.message) == ("ok", None, "")
-    assert result.level is not None and result.level <= -6
+    assert result.level is not None
+    assert result.level <= -6
     assert result.outputs[0].max_abs == 0.0
-    assert result.timing is not None and len(result.timing.samples_ns) >= 5
+    assert result.timing is not None
+    assert len(result.timing.samples_ns) >= 5
     assert len(result.timing.cpu_ns) == len(result.timing.samples_ns)
     assert result.timing.buffer_offset % 64 == 0
-    assert result.compile is not None and result.compile.total_s > 0
+    assert result.compile is not None
+    assert result.compile.total_s > 0
     assert result.memory is not None
     assert 0 < result.memory.baseline <= result.memory.run_peak
     assert [kernel.nodes for kernel in result.kernels] == [("mul",)]
-    assert result.versions["numpy"] and result.settings["threads"] == 1
+    assert result.versions["numpy"]
+    assert result.settings["threads"] == 1
     assert result.flops == 32
-    assert result.noise is not None and len(result.noise.before_ns) == len(result.noise.after_ns) == 10
+    assert result.noise is not None
+    assert len(result.noise.before_ns) == len(result.noise.after_ns) == 10
     assert jobs_left() == []
 
 
@@ -101,7 +106,8 @@ def test_allocation_without_end(evaluate: Evaluate, fault: str) -> None:
     result = evaluate(fault, "compile", limits)
     assert (result.verdict, result.stage) == ("out_of_memory", "compile")
     assert "passed the limit 0.59 GiB" in result.message
-    assert result.memory is not None and result.memory.compile_peak > 600 << 20
+    assert result.memory is not None
+    assert result.memory.compile_peak > 600 << 20
 
 
 def test_garbage_on_stdout_and_stderr_disturbs_nothing(evaluate: Evaluate) -> None:
@@ -161,7 +167,8 @@ def test_late_work_is_noted(evaluate: Evaluate) -> None:
 def test_jitter_is_unstable_and_keeps_its_samples(evaluate: Evaluate) -> None:
     result = evaluate("jitter")
     assert (result.verdict, result.stage) == ("unstable", "run")
-    assert result.timing is not None and result.level is not None
+    assert result.timing is not None
+    assert result.level is not None
     assert any("timed" in note and "more" in note for note in result.notes)
 
 

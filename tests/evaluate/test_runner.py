@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from graphnet.compilers import Target
+from graphnet.errors import StoreError, UsageError
+from graphnet.evaluate.plan import Job, Limits, plan
+from graphnet.evaluate.records import Result
+from graphnet.evaluate.runner import Progress, run
+from graphnet.evaluate.store import Store
+from graphnet.ir.graph import Graph
+
+MakeJob = Callable[..., Job]
+HERE = Path(__file__).parent
+NO_FAULT = Target(options={"fault": "", "at": ""})
+
+
+@pytest.fixture
+def files(tmp_path: Path, make_job: MakeJob) -> list[str]:
+    """Six graph files whose references are in the cache."""
+    found = []
+    for name in "abcdef":
+        graph = make_job(name).graph
+        assert isinstance(graph, Graph)
+        graph.save(tmp_path / f"{name}.json")
+        found.append(str(tmp_path / f"{name}.json"))
+    return found
+
+
+def start_parent(folder: Path, compiler: str, files: list[str], file_limit: int | None = None) -> subprocess.Popen[str]:
+    def limit() -> None:
+        if file_limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+
+    command = [sys.executable, str(HERE / "parent.py"), str(folder), compiler, *files]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit,
+        env={**os.environ, "PYTHONPATH": str(HERE)},
+    )  # fmt: skip
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def children_of_servers() -> set[int]:
+    found = set()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            environment = Path("/proc", entry, "environ").read_bytes()
+        except OSError:
+            continue
+        if b"GRAPHNET_SERVER=" in environment:
+            found.add(int(entry))
+    return found
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def graphs_of(results: list[Result]) -> list[str]:
+    return [result.graph for result in results]
+
+
+def test_sigkill_of_the_parent_then_resume(tmp_path: Path, files: list[str], limits: Limits) -> None:
+    folder = tmp_path / "results"
+    parent = start_parent(folder, "faulty:Slow", files)
+    assert [line(parent), line(parent)] == ["a ok", "b ok"]
+    parent.kill()
+    parent.communicate()
+    assert wait_until(lambda: not children_of_servers()), "the server and its child outlived the parent"
+    with Store(folder) as store:
+        before = store.results()
+        assert graphs_of(before)[:2] == ["a", "b"]
+        jobs = plan(files, ["faulty:Slow"], target=NO_FAULT, budget_s=0.02)
+        told: list[Progress] = []
+        results = list(run(jobs, store, limits=limits, resume=True, progress=told.append))
+        assert graphs_of(results) == list("abcdef")
+        assert {result.verdict for result in results} == {"ok"}
+        after = store.results()
+        assert graphs_of(after) == list("abcdef")
+        assert len({(result.run_id, result.job_key) for result in after}) == 6
+        assert after[: len(before)] == before, "earlier records are untouched"
+        assert len({result.run_id for result in after}) == 1
+        resumed = [p.graph for p in told if p.resumed]
+        assert resumed == graphs_of(before)
+
+
+def test_grandchildren_die_with_a_killed_parent(tmp_path: Path, files: list[str]) -> None:
+    parent = start_parent(tmp_path / "results", "faulty:Nested", files)
+    # parent, server, job, two sleeps and a daemon
+    assert wait_until(lambda: len(children_of_servers()) == 5), children_of_servers()
+    parent.kill()
+    parent.communicate()
+    assert wait_until(lambda: not children_of_servers())
+
+
+def test_interrupt_leaves_a_whole_store_and_no_processes(tmp_path: Path, files: list[str]) -> None:
+    folder = tmp_path / "results"
+    parent = start_parent(folder, "faulty:Slow", files)
+    assert line(parent) == "a ok"
+    parent.send_signal(signal.SIGINT)
+    _, errors = parent.communicate(timeout=20)
+    assert "KeyboardInterrupt" in errors
+    assert not children_of_servers()
+    with Store(folder) as store:
+        assert 1 <= len(store.results()) < 6
+
+
+def test_full_disk(tmp_path: Path, files: list[str], limits: Limits) -> None:
+    folder = tmp_path / "results"
+    parent = start_parent(folder, "faulty:Faulty", files, file_limit=300_000)
+    out, errors = parent.communicate(timeout=60)
+    assert parent.returncode == 1
+    assert "StoreError: cannot write to the results store" in errors
+    assert "--resume" in errors
+    done = [text.split()[0] for text in out.splitlines()]
+    assert 1 <= len(done) < 6
+    with Store(folder) as store:
+        assert graphs_of(store.results()) == done
+        jobs = plan(files, ["faulty:Faulty"], target=NO_FAULT, budget_s=0.02)
+        assert graphs_of(list(run(jobs, store, limits=limits, resume=True))) == list("abcdef")
+        assert len(store.results()) == 6
+
+
+def test_bad_files_are_records_too(tmp_path: Path, limits: Limits) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"format": "graphnet/1", "nodes": [')
+    jobs = plan([str(bad), str(tmp_path / "absent.json")], ["faulty:Faulty", "faulty:Slow"])
+    results = list(run(jobs, limits=limits))
+    assert graphs_of(results) == ["bad", "bad", "absent", "absent"]
+    assert {(result.verdict, result.stage) for result in results} == {("error", "load")}
+    assert str(bad) in results[0].message
+    assert len({result.job_key for result in results}) == 4
+
+
+def test_a_job_listed_twice_is_run_once(make_job: MakeJob, limits: Limits) -> None:
+    told: list[Progress] = []
+    first, second = run([make_job("a"), make_job("a")], limits=limits, progress=told.append)
+    assert first is second
+    assert [p.result is None for p in told] == [True, False, True, False]
+    assert told[1].remaining_s is not None
+    assert told[-1].remaining_s == 0
+
+
+def test_failing_pass_is_a_record(make_job: MakeJob, limits: Limits) -> None:
+    job = msgspec.structs.replace(make_job("a"), passes=("default", "no_such_pass"))
+    (result,) = run([job], limits=limits)
+    assert (result.verdict, result.stage) == ("error", "load")
+    assert "no_such_pass" in result.message
+
+
+def test_symbolic_sizes_that_are_illegal_are_an_error_of_load(make_job: MakeJob, limits: Limits) -> None:
+    (result,) = run([msgspec.structs.replace(make_job("a"), dims={"batch": 2})], limits=limits)
+    assert (result.verdict, result.stage) == ("error", "load")
+    assert "batch" in result.message
+
+
+def test_resume_with_another_budget_is_refused(tmp_path: Path, make_job: MakeJob, limits: Limits) -> None:
+    with Store(tmp_path) as store:
+        list(run([make_job("a")], store, limits=limits))
+        job = msgspec.structs.replace(make_job("b"), budget_s=5.0)
+        with pytest.raises(UsageError, match=r"budget_s=\[0.02\], not \[5.0\]"):
+            list(run([job], store, limits=limits, resume=True))
+
+
+def test_without_resume_a_new_run_begins(tmp_path: Path, make_job: MakeJob, limits: Limits) -> None:
+    with Store(tmp_path) as store:
+        (first,) = run([make_job("a")], store, limits=limits)
+        (second,) = run([make_job("a")], store, limits=limits)
+        assert first.job_key == second.job_key
+        assert first.run_id != second.run_id
+        assert store.results() == [second], "the newest record of a job"
+        assert store.results(first.run_id) == [first]
+
+
+def test_closing_the_iterator_kills_the_server(make_job: MakeJob, limits: Limits) -> None:
+    results = run([make_job("a"), make_job("b")], limits=limits)
+    next(results)
+    assert children_of_servers()
+    results.close()  # type: ignore[attr-defined]
+    assert not children_of_servers()
+
+
+def test_store_error_names_the_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file"):
+        Store(tmp_path / "file" / "sub")
