@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def write(path: Path, outputs: Sequence[np.ndarray]) -> None:
     plain = [array.astype(str) if array.dtype.hasobject else np.asarray(array) for array in outputs]
     try:
         with open(temporary, "xb") as stream:
-            np.savez(stream, **{str(index): array for index, array in enumerate(plain)})  # type: ignore[arg-type]
+            np.savez(stream, *plain)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -55,15 +56,14 @@ def write(path: Path, outputs: Sequence[np.ndarray]) -> None:
 def read(path: Path) -> list[np.ndarray]:
     """Outputs that `write` stored. Raises OSError, ValueError (no such file format)."""
     with np.load(path, allow_pickle=False) as archive:
-        return [archive[str(index)] for index in range(len(archive.files))]
+        return [archive[f"arr_{index}"] for index in range(len(archive.files))]
 
 
 def touch(path: Path) -> bool:
-    """Whether the outputs are there; marks them as used, so that they are dropped last."""
-    try:
-        os.utime(path)
-    except OSError:
+    """Whether whole outputs are there; marks them as used, so that they are dropped last."""
+    if not zipfile.is_zipfile(path):  # absent, or cut off by a power failure: it is written again
         return False
+    os.utime(path)
     return True
 
 

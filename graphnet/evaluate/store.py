@@ -189,8 +189,8 @@ def decode_result(data: bytes) -> Result:
     try:
         return msgspec.json.decode(data, type=Result)
     except msgspec.DecodeError as error:
-        tag = msgspec.json.decode(data).get("format", "") if data[:1] == b"{" else ""
-        if tag != RESULT_FORMAT:
+        tag = _format_of(data)
+        if tag not in ("", RESULT_FORMAT):
             raise StoreError(f"a result of format '{tag}', this version reads '{RESULT_FORMAT}': upgrade") from error
         raise StoreError(f"a stored result is damaged: {error}") from error
 
@@ -203,10 +203,25 @@ def export_json(results: Sequence[Result], environments: Sequence[Environment]) 
 
 def import_json(data: bytes) -> ResultSet:
     """What `export_json` wrote. Raises StoreError."""
+    tag = _format_of(data)
+    if tag != EXPORT_FORMAT:
+        raise StoreError(f"not a set of results: its format is '{tag}', not '{EXPORT_FORMAT}'")
     try:
         return msgspec.json.decode(data, type=ResultSet)
     except msgspec.DecodeError as error:
-        raise StoreError(f"not a set of results ('{EXPORT_FORMAT}'): {error}") from error
+        raise StoreError(f"a damaged set of results: {error}") from error
+
+
+class _Tagged(msgspec.Struct):
+    format: str = ""
+
+
+def _format_of(data: bytes) -> str:
+    """The format tag of a JSON object; `""` when there is none."""
+    try:
+        return msgspec.json.decode(data, type=_Tagged).format
+    except msgspec.DecodeError:
+        return ""
 
 
 def _url(where: str, create: bool) -> str | sa.URL:
