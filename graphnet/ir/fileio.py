@@ -91,7 +91,10 @@ def dumps(graph: Graph) -> bytes:
     Raises GraphFormatError.
     """
     validate(graph)
-    return _encode(sidecar.unlink(graph))
+    try:
+        return _encode(sidecar.unlink(graph))
+    except (UnicodeEncodeError, OverflowError, TypeError) as error:
+        raise GraphFormatError(f"it cannot be written as JSON: {error}") from None
 
 
 def sidecar_path(path: str | os.PathLike[str]) -> Path:

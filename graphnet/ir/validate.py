@@ -45,10 +45,15 @@ def _check_header(graph: Graph) -> None:
     _check_name(graph.name, "$.name")
     if "/" in graph.name or "\\" in graph.name or graph.name in (".", ".."):
         raise GraphFormatError(f"'{graph.name}' would leave its folder as a file name", where="$.name")
-    for key in ("arithmetic_intensity", "compute_intensity"):
-        number = getattr(graph, key)
-        if number is not None and not isfinite(number):
-            raise GraphFormatError(f"{number} is not finite", where=f"$.{key}")
+    numbers = {
+        "$.arithmetic_intensity": graph.arithmetic_intensity,
+        "$.compute_intensity": graph.compute_intensity,
+        "$.source.max_error": graph.source.max_error,
+        **{member("$.source.config", key): value for key, value in graph.source.config.items()},
+    }
+    for where, number in numbers.items():
+        if isinstance(number, float) and not isfinite(number):
+            raise GraphFormatError(f"{number} is not finite", where=where)
     for name, dim in graph.dims.items():
         where = member("$.dims", name)
         if not dims.SYMBOL.fullmatch(name):
@@ -165,7 +170,7 @@ class _Checker:
             if value.shape not in self.good_shapes or value.dtype not in DTYPES:
                 self.type(value.dtype, value.shape, member(f"{where}.values", name))
         if len(graph.values) != sum(len(node.outputs) - node.outputs.count("") for node in graph.nodes):
-            made = {name for node in graph.nodes for name in node.outputs}
+            made = {name for node in graph.nodes for name in node.outputs if name}
             name = next(name for name in graph.values if name not in made)
             raise GraphFormatError(f"no node makes value '{name}'", where=member(f"{where}.values", name))
 

@@ -152,6 +152,7 @@ EDITS: list[tuple[str, Callable[[Document], None], str, str]] = [
     ("node-without-output", put(*N0, "outputs", value=[]), "$.nodes[0]", "has no output"),
     ("value-missing", remove("values", "v"), "$.nodes[0].outputs[0]", "no entry in values"),
     ("value-stray", put("values", "ghost", value={"dtype": "bool", "shape": []}), "$.values.ghost", "no node makes"),
+    ("value-without-name", put("values", "", value={"dtype": "bool", "shape": []}), '$.values[""]', "no node makes"),
     ("nested-too-deep", put(*BODY, value=nested(17)), "$.nodes[1].attrs.then" + ".nodes[0].attrs.body" * 16,
      "nested deeper than 16"),
     # shapes and symbols
