@@ -1,0 +1,49 @@
+"""latency.csv and memory_usage.log."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from graphnet.compilers import Kernel, Target
+from graphnet.evaluate.records import Memory, Result, Timing
+from graphnet.report import files
+
+RESULT = Result(
+    run_id="r", graph_id="GN-2026-CV-001", graph="resnet50", subset="vision", structure_hash="h", compiler="jax",
+    target=Target(), verdict="ok", level=-6, timing=Timing(samples_ns=(100_000, 200_000, 300_000)),
+    kernels=(
+        Kernel(name="small", nodes=("n3",), calls=1, total_us=20.0),
+        Kernel(name="fused", nodes=("n1", "n2"), calls=4, total_us=160.0),
+    ),
+    memory=Memory(baseline=1 << 20, load_peak=2 << 20, compile_peak=8 << 20, run_peak=4 << 20, timeline=((0.5, 3 << 20),)),
+)  # fmt: skip
+FAILED = Result(
+    run_id="r", graph_id="GN-2026-CV-002", graph="vgg", subset="vision", structure_hash="i", compiler="jax",
+    target=Target(), verdict="crashed", stage="load", message="signal 9",
+)  # fmt: skip
+
+
+def test_latency_rows_name_nodes_and_shares() -> None:
+    rows = list(csv.DictReader(io.StringIO(files.latency_csv([RESULT, FAILED]))))
+    assert [row["kernel"] for row in rows] == ["end_to_end", "fused", "small"]
+    assert rows[0]["total_us"] == "200.000"
+    assert rows[1]["nodes"] == "n1 n2"
+    assert (rows[1]["calls"], rows[1]["mean_us"], rows[1]["share"]) == ("4", "40.000", "0.8000")
+    assert {row["graph_id"] for row in rows} == {"GN-2026-CV-001"}
+
+
+def test_memory_log_tells_peaks_and_what_was_not_measured() -> None:
+    lines = files.memory_log([RESULT, FAILED]).splitlines()
+    assert lines == [
+        "GN-2026-CV-001 resnet50 baseline=1.0MiB load_peak=2.0MiB compile_peak=8.0MiB run_peak=4.0MiB",
+        "  t=0.500s rss=3.0MiB",
+        "GN-2026-CV-002 vgg not measured: crashed load signal 9",
+    ]
+
+
+def test_each_compiler_gets_a_folder(tmp_path: Path) -> None:
+    written = files.write([RESULT, FAILED], tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in written) == ["jax/latency.csv", "jax/memory_usage.log"]
+    assert (tmp_path / "jax" / "latency.csv").read_text() == files.latency_csv([RESULT, FAILED])
