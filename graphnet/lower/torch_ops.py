@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
+from collections.abc import Callable
+from functools import reduce, wraps
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphnet.lower.table import Context, Operand, OpTable
+from torch.overrides import handle_torch_function, has_torch_function
+
+from graphnet.errors import UnsupportedOp
+from graphnet.lower.table import ONNX_DTYPES, Context, Operand, OpTable, Rule
 from graphnet.lower.torch_tensors import torch_dtype
 
 TORCH = OpTable(
@@ -23,7 +27,6 @@ TORCH = OpTable(
         "Asinh": torch.asinh,
         "Atan": torch.atan,
         "Atanh": torch.atanh,
-        "BitwiseNot": torch.bitwise_not,
         "Ceil": torch.ceil,
         "Cos": torch.cos,
         "Cosh": torch.cosh,
@@ -54,27 +57,90 @@ TORCH = OpTable(
 """Every rule of the PyTorch lowering; complete once `torch_ops_all` is imported."""
 
 
+
+
+def prearranged(arrange: Callable[[Tensor], Tensor], weight: Tensor) -> Tensor:
+    """`arrange(weight)`; where `weight` is a weight of the graph a lowering works it out once, not at each run."""
+    if has_torch_function((weight,)):
+        result: Tensor = handle_torch_function(prearranged, (weight,), arrange, weight)
+        return result
+    return arrange(weight)
+
+
+Branch = Callable[[], tuple[Tensor, ...]]
+
+
+def branches(condition: Tensor, then: Branch, other: Branch) -> tuple[Tensor, ...]:
+    """The outputs of `then` or `other`; a lowering records both and leaves the choice to the run."""
+    if has_torch_function((condition,)):
+        results: tuple[Tensor, ...] = handle_torch_function(branches, (condition,), condition, then, other)
+        return results
+    return then() if bool(condition) else other()
+
+
+_SIGN = -(2**63)
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+
+
+def unsigned(wide: str) -> Callable[[Rule], Rule]:
+    """Decorator: compute uint16, uint32 and uint64, for which PyTorch has no arithmetic, in int64.
+
+    `wide` says how uint64 fares: `wraps` (the low 64 bits of the result are right), `ordered` (only the order of the
+    operands counts: their top bits are flipped) or `none`.
+    """
+
+    def decorate(rule: Rule) -> Rule:
+        @wraps(rule)
+        def wrapped(*operands: Any, **attributes: Any) -> Any:
+            dtype = next((x.dtype for x in operands if isinstance(x, Tensor) and x.dtype in _UNSIGNED), None)
+            if dtype is None:
+                return rule(*operands, **attributes)
+            if dtype == torch.uint64 and wide == "none":
+                raise UnsupportedOp("PyTorch has no uint64 arithmetic")
+            flip = dtype == torch.uint64 and wide == "ordered"
+            result = rule(*(_signed(x, flip=flip) for x in operands), **attributes)
+            if result.dtype != torch.int64:
+                return result
+            result = result ^ _SIGN if flip else result
+            return result.view(dtype) if dtype == torch.uint64 else result.to(dtype)
+
+        return wrapped
+
+    return decorate
+
+
+def _signed(x: Any, *, flip: bool) -> Any:
+    if not isinstance(x, Tensor):
+        return x - 2**63 if flip else x
+    value = x.view(torch.int64) if x.dtype == torch.uint64 else x.to(torch.int64)
+    return value ^ _SIGN if flip else value
+
+
 @TORCH.op("Identity")
 def identity(input: Tensor) -> Tensor:
     return input
 
 
 @TORCH.op("Add")
+@unsigned("wraps")
 def add(A: Operand, B: Operand) -> Any:
     return A + B
 
 
 @TORCH.op("Sub")
+@unsigned("wraps")
 def sub(A: Operand, B: Operand) -> Any:
     return A - B
 
 
 @TORCH.op("Mul")
+@unsigned("wraps")
 def mul(A: Operand, B: Operand) -> Any:
     return A * B
 
 
 @TORCH.op("Div")
+@unsigned("none")
 def div(A: Operand, B: Operand) -> Any:
     if _is_float(A, B):
         return A / B
@@ -84,6 +150,7 @@ def div(A: Operand, B: Operand) -> Any:
 
 
 @TORCH.op("Mod")
+@unsigned("none")
 def mod(A: Operand, B: Operand, *, fmod: int = 0) -> Any:
     if fmod:
         return torch.fmod(_tensor(A, B), B)
@@ -97,23 +164,33 @@ def power(X: Operand, Y: Operand) -> Any:
 
 
 @TORCH.op("BitShift")
+@unsigned("none")
 def bit_shift(X: Operand, Y: Operand, *, direction: str) -> Any:
     return X << Y if direction == "LEFT" else X >> Y
 
 
 @TORCH.op("BitwiseAnd")
+@unsigned("wraps")
 def bitwise_and(A: Operand, B: Operand) -> Any:
     return torch.bitwise_and(A, B)
 
 
 @TORCH.op("BitwiseOr")
+@unsigned("wraps")
 def bitwise_or(A: Operand, B: Operand) -> Any:
     return torch.bitwise_or(A, B)
 
 
 @TORCH.op("BitwiseXor")
+@unsigned("wraps")
 def bitwise_xor(A: Operand, B: Operand) -> Any:
     return torch.bitwise_xor(A, B)
+
+
+@TORCH.op("BitwiseNot")
+@unsigned("wraps")
+def bitwise_not(X: Tensor) -> Tensor:
+    return torch.bitwise_not(X)
 
 
 @TORCH.op("And")
@@ -132,26 +209,31 @@ def logical_xor(A: Tensor, B: Tensor) -> Tensor:
 
 
 @TORCH.op("Equal")
+@unsigned("wraps")
 def equal(A: Operand, B: Operand) -> Any:
     return A == B
 
 
 @TORCH.op("Greater")
+@unsigned("ordered")
 def greater(A: Operand, B: Operand) -> Any:
     return A > B
 
 
 @TORCH.op("GreaterOrEqual")
+@unsigned("ordered")
 def greater_or_equal(A: Operand, B: Operand) -> Any:
     return A >= B
 
 
 @TORCH.op("Less")
+@unsigned("ordered")
 def less(A: Operand, B: Operand) -> Any:
     return A < B
 
 
 @TORCH.op("LessOrEqual")
+@unsigned("ordered")
 def less_or_equal(A: Operand, B: Operand) -> Any:
     return A <= B
 
@@ -162,11 +244,13 @@ def where(condition: Tensor, X: Operand, Y: Operand) -> Tensor:
 
 
 @TORCH.op("Max")
+@unsigned("ordered")
 def maximum(*data_0: Operand) -> Any:
     return reduce(_maximum, data_0)
 
 
 @TORCH.op("Min")
+@unsigned("ordered")
 def minimum(*data_0: Operand) -> Any:
     return reduce(_minimum, data_0)
 
@@ -268,18 +352,26 @@ def shrink(input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
 
 @TORCH.op("Cast")
 def cast(input: Tensor, *, saturate: int = 1, to: int) -> Tensor:
-    return convert(input, torch_dtype(to), saturate=saturate)
+    return convert(input, ONNX_DTYPES.get(to, "undefined"), saturate=saturate)
 
 
 @TORCH.op("CastLike")
-def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Tensor:
-    return convert(input, target_type.dtype, saturate=saturate)
+def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, context: Context) -> Tensor:
+    return convert(input, context.type_of(context.node.inputs[1]).dtype, saturate=saturate)
 
 
-def convert(x: Tensor, dtype: torch.dtype, *, saturate: int = 1) -> Tensor:
-    """A cast; float8 types without infinity saturate by default."""
-    del saturate
-    return x.to(dtype)
+def convert(x: Tensor, dtype: str, *, saturate: int = 1) -> Tensor:
+    """A cast by the name of a dtype; float8 saturates unless told otherwise, 4-bit integers wrap around."""
+    kind = torch_dtype(dtype)  # type: ignore[arg-type]
+    if dtype == "int4":
+        return (x.to(torch.int8) << 4) >> 4
+    if dtype == "uint4":
+        return x.to(torch.uint8) & 15
+    if dtype.startswith("float8") and saturate:
+        limit = torch.finfo(kind).max
+        wide = x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)
+        return torch.clamp(wide, -limit, limit).to(kind)
+    return x.to(kind)
 
 
 @TORCH.op("Dropout")
@@ -291,9 +383,13 @@ def dropout(
     seed: int | None = None,
     context: Context,
 ) -> tuple[Tensor, ...]:
-    del ratio, training_mode, seed
-    _ = context
-    return data, torch.ones(data.shape, dtype=torch.bool)
+    del seed, training_mode, ratio
+    training, rate = context.known(2), context.known(1)
+    dropped = 0.5 if rate is None else float(rate)
+    if training is None or not bool(training) or dropped == 0:
+        return data, torch.ones(data.shape, dtype=torch.bool)
+    mask = torch.rand(data.shape) >= dropped
+    return torch.where(mask, data / (1 - dropped), 0.0).to(data.dtype), mask
 
 
 def _is_float(*values: Any) -> bool:

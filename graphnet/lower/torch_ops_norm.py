@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -138,22 +140,22 @@ def attention(
         assert q_num_heads is not None
         assert kv_num_heads is not None
         Q, K, V = _heads(Q, q_num_heads), _heads(K, kv_num_heads), _heads(V, kv_num_heads)
+    past = 0
     if past_key is not None and past_value is not None:
+        past = past_key.shape[2]
         K, V = torch.cat((past_key, K), 2), torch.cat((past_value, V), 2)
-    grouped = Q.shape[1] != K.shape[1]
+    causal = bool(is_causal) and Q.shape[2] + past > 1 and not (past and Q.shape[2] == 1)
+    bias = None if attn_mask is None else _full_length(attn_mask, K.shape[2])
     product = None
     if softcap or context.wants(3) or softmax_precision is not None:
-        Y, product = _explicit(
-            Q, K, V, attn_mask, bool(is_causal), scale, softcap, softmax_precision, qk_matmul_output_mode
-        )
+        bias = _with_causal(bias, Q.shape[2], K.shape[2], past) if causal else bias
+        options = _Explicit(scale, softcap, softmax_precision, qk_matmul_output_mode)
+        Y, product = _explicit(Q, K, V, bias, options)
     else:
-        mask, causal = attn_mask, bool(is_causal)
-        if mask is not None and causal:
-            mask, causal = _with_causal(mask, Q.shape[2], K.shape[2]), False
-        if mask is not None:
-            mask = _full_length(mask, K.shape[2])
-        options: dict[str, Any] = {"enable_gqa": True} if grouped else {}
-        Y = F.scaled_dot_product_attention(Q, K, V, mask, 0.0, causal, scale=scale, **options)
+        if causal and (bias is not None or past):
+            bias, causal = _with_causal(bias, Q.shape[2], K.shape[2], past), False
+        grouped: dict[str, Any] = {"enable_gqa": True} if Q.shape[1] != K.shape[1] else {}
+        Y = F.scaled_dot_product_attention(Q, K, V, bias, 0.0, causal, scale=scale, **grouped)
     if merged:
         Y = Y.transpose(1, 2).flatten(2)
     return (Y, K, V, product) if len(context.node.outputs) > 1 else Y
@@ -164,60 +166,55 @@ def _heads(x: Tensor, count: int) -> Tensor:
     return x.view(batch, length, count, width // count).transpose(1, 2)
 
 
-def _causal(queries: int, keys: int) -> Tensor:
-    return torch.ones((queries, keys), dtype=torch.bool).tril()
-
-
-def _with_causal(mask: Tensor, queries: int, keys: int) -> Tensor:
-    mask = _full_length(mask, keys)
-    if mask.dtype == torch.bool:
-        return mask & _causal(queries, keys)
-    return torch.where(_causal(queries, keys), mask, float("-inf"))
+def _with_causal(bias: Tensor | None, queries: int, keys: int, past: int) -> Tensor:
+    """The mask, with keys after the query's own position (which is `past` + its index) masked out as well."""
+    allowed = torch.tensor(np.tril(np.ones((queries, keys), bool), past))
+    if bias is None:
+        return allowed
+    return bias & allowed if bias.dtype == torch.bool else torch.where(allowed, bias, float("-inf"))
 
 
 def _full_length(mask: Tensor, keys: int) -> Tensor:
     """A mask may cover fewer keys than there are; the rest is masked out."""
     missing = keys - mask.shape[-1]
-    if missing <= 0 or mask.shape[-1] == 1:
+    if missing <= 0:
         return mask
     return F.pad(mask, (0, missing), value=False if mask.dtype == torch.bool else float("-inf"))
 
 
-def _explicit(
-    Q: Tensor,
-    K: Tensor,
-    V: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float | None,
-    softcap: float,
-    precision: int | None,
-    mode: int,
-) -> tuple[Tensor, Tensor]:
-    """Attention step by step, for what the fused operator does not offer; also the product that `mode` names."""
+@dataclass(frozen=True)
+class _Explicit:
+    scale: float | None
+    softcap: float
+    precision: int | None
+    mode: int
+
+
+def _explicit(Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None, options: _Explicit) -> tuple[Tensor, Tensor]:
+    """Attention step by step, for what the fused operator does not offer; also the product that `mode` names.
+
+    Order of the specification: scale, soft cap, bias, softmax; a query without any key to attend to yields zero.
+    """
     groups = Q.shape[1] // K.shape[1]
     if groups > 1:
         K, V = K.repeat_interleave(groups, 1), V.repeat_interleave(groups, 1)
-    root = math.sqrt(scale if scale is not None else 1 / math.sqrt(Q.shape[-1]))
+    root = math.sqrt(options.scale if options.scale is not None else 1 / math.sqrt(Q.shape[-1]))
     scores = torch.matmul(Q * root, (K * root).transpose(-1, -2))
-    product = scores
-    if mask is not None or causal:
-        scores = _masked(scores, mask, causal)
-    product = scores if mode == 1 else product
-    if softcap:
-        scores = softcap * torch.tanh(scores / softcap)
-    product = scores if mode == 2 else product
-    weights = F.softmax(scores, -1, dtype=None if precision is None else torch_dtype(precision)).to(Q.dtype)
-    product = weights if mode == 3 else product
-    return torch.matmul(weights, V), product
-
-
-def _masked(scores: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-    queries, keys = scores.shape[-2:]
-    if mask is not None:
-        mask = _full_length(mask, keys)
-        scores = torch.where(mask, scores, float("-inf")) if mask.dtype == torch.bool else scores + mask
-    return torch.where(_causal(queries, keys), scores, float("-inf")) if causal else scores
+    products = [scores]
+    if options.softcap:
+        scores = options.softcap * torch.tanh(scores / options.softcap)
+    products.append(scores)
+    blind = None
+    if bias is not None:
+        bias = torch.where(bias, 0.0, float("-inf")).to(Q.dtype) if bias.dtype == torch.bool else bias
+        scores = scores + bias
+        blind = bias.amax(-1, keepdim=True) == float("-inf")
+    products.append(scores)
+    precision = scores.dtype if options.precision is None else torch_dtype(options.precision)
+    weights = F.softmax(scores.to(precision), -1)
+    weights = weights if blind is None else torch.where(blind, 0.0, weights)
+    products.append(weights.to(Q.dtype))
+    return torch.matmul(products[3], V), products[options.mode]
 
 
 @TORCH.op("RotaryEmbedding")

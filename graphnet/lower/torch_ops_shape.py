@@ -12,7 +12,7 @@ from torch import Tensor
 from graphnet.errors import UnsupportedOp
 from graphnet.lower.table import Context, Ints, Operand, Static
 from graphnet.lower.torch_ops import TORCH
-from graphnet.lower.torch_tensors import to_torch, torch_dtype
+from graphnet.lower.torch_tensors import dtype_of, torch_dtype
 
 
 @TORCH.op("Reshape")
@@ -184,11 +184,10 @@ def pad(
         before[axis], after[axis] = low, high
     if mode == "constant":
         return _pad_constant(data, before, after, context.known(2), constant_value)
-    kinds = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
     for axis in range(rank):
         if before[axis] or after[axis]:
             size = data.shape[axis]
-            positions = _pad_positions(size, before[axis], after[axis], kinds[mode])
+            positions = _pad_positions(size, before[axis], after[axis], mode)
             data = torch.index_select(data, axis, torch.tensor(positions))
     return data
 
@@ -207,9 +206,8 @@ def _pad_constant(
 
 
 def _pad_positions(size: int, before: int, after: int, mode: str) -> list[int]:
-    spelled = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}[mode]
     core = np.arange(size)[max(0, -before) : size + min(0, after)]
-    return [int(i) for i in np.pad(core, (max(0, before), max(0, after)), mode=spelled)]  # type: ignore[call-overload]
+    return [int(i) for i in np.pad(core, (max(0, before), max(0, after)), mode=mode)]  # type: ignore[call-overload]
 
 
 @TORCH.op("DepthToSpace")
@@ -257,7 +255,7 @@ def constant(
 def constant_of_shape(input: Ints, *, value: np.ndarray | None = None) -> Tensor:
     if value is None:
         return torch.zeros(input, dtype=torch.float32)
-    return torch.full(input, value.item(), dtype=to_torch(value).dtype)
+    return torch.full(input, value.item(), dtype=dtype_of(value))
 
 
 @TORCH.op("Shape")
@@ -272,7 +270,7 @@ def size(data: Tensor) -> Tensor:
 
 @TORCH.op("Range")
 def range_(start: Static, limit: Static, delta: Static) -> Tensor:
-    return torch.arange(start.item(), limit.item(), delta.item(), dtype=to_torch(start).dtype)
+    return torch.arange(start.item(), limit.item(), delta.item(), dtype=dtype_of(start))
 
 
 @TORCH.op("EyeLike")

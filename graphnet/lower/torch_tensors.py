@@ -43,6 +43,14 @@ def torch_dtype(dtype: DType | int) -> torch.dtype:
     return found
 
 
+def dtype_of(array: np.ndarray) -> torch.dtype:
+    """PyTorch dtype of an array. Raises UnsupportedOp."""
+    found = TORCH_DTYPES.get(array.dtype.name.replace("_", ""))
+    if found is None:
+        raise UnsupportedOp(f"dtype {array.dtype} does not exist in PyTorch")
+    return found
+
+
 def to_torch(array: np.ndarray) -> torch.Tensor:
     """The array as a tensor: memory is shared where the array is writable, copied where it is not."""
     if not array.flags.writeable or not array.flags.c_contiguous:

@@ -1,0 +1,107 @@
+"""PyTorch rules of signal processing: Fourier transforms, windows, mel filters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphnet.lower.table import Context, Ints, Static
+from graphnet.lower.torch_ops import TORCH
+from graphnet.lower.torch_tensors import torch_dtype
+
+
+@TORCH.op("DFT")
+def dft(
+    input: Tensor, dft_length: Ints | None = None, axis: Ints | None = None, *, inverse: int = 0, onesided: int = 0
+) -> Tensor:
+    """Input [..., 1] (real) or [..., 2] (real and imaginary); the same at the output."""
+    dim = (axis[0] if axis else -2) % input.ndim
+    length = dft_length[0] if dft_length else None
+    real = input.shape[-1] == 1
+    signal = input[..., 0] if real else torch.view_as_complex(input.contiguous())
+    if inverse:
+        if onesided:
+            return torch.fft.irfft(signal, length, dim).unsqueeze(-1)
+        return torch.view_as_real(torch.fft.ifft(signal, length, dim))
+    if onesided and real:
+        return torch.view_as_real(torch.fft.rfft(signal, length, dim))
+    spectrum = torch.fft.fft(signal, length, dim)
+    if onesided:
+        spectrum = spectrum.narrow(dim, 0, spectrum.shape[dim] // 2 + 1)
+    return torch.view_as_real(spectrum)
+
+
+@TORCH.op("STFT")
+def stft(
+    signal: Tensor,
+    frame_step: Ints,
+    window: Tensor | None = None,
+    frame_length: Ints | None = None,
+    *,
+    onesided: int = 1,
+) -> Tensor:
+    """Signal [batch, length, 1 or 2] to [batch, frames, bins, 2]."""
+    real = signal.shape[-1] == 1
+    wave = signal[..., 0] if real else torch.view_as_complex(signal.contiguous())
+    length = frame_length[0] if frame_length else (window.shape[0] if window is not None else signal.shape[1])
+    frames = wave.unfold(1, length, frame_step[0])
+    frames = frames if window is None else frames * window
+    if onesided and real:
+        return torch.view_as_real(torch.fft.rfft(frames))
+    spectrum = torch.fft.fft(frames)
+    return torch.view_as_real(spectrum[..., : length // 2 + 1] if onesided else spectrum)
+
+
+def _cosines(size: int, periodic: int, coefficients: tuple[float, ...], output_datatype: int) -> Tensor:
+    """Generalised cosine window: sum over k of (-1)^k a_k cos(2 pi k n / N)."""
+    n = np.arange(size, dtype=np.float64)
+    span = size if periodic else size - 1
+    waves = (a * (-1) ** k * np.cos(2 * math.pi * k * n / span) for k, a in enumerate(coefficients))
+    return torch.tensor(sum(waves), dtype=torch_dtype(output_datatype))
+
+
+@TORCH.op("HannWindow")
+def hann_window(size: Ints, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    return _cosines(size[0], periodic, (0.5, 0.5), output_datatype)
+
+
+@TORCH.op("HammingWindow")
+def hamming_window(size: Ints, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    return _cosines(size[0], periodic, (25 / 46, 21 / 46), output_datatype)
+
+
+@TORCH.op("BlackmanWindow")
+def blackman_window(size: Ints, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    return _cosines(size[0], periodic, (0.42, 0.5, 0.08), output_datatype)
+
+
+@TORCH.op("MelWeightMatrix")
+def mel_weight_matrix(
+    num_mel_bins: Ints,
+    dft_length: Ints,
+    sample_rate: Ints,
+    lower_edge_hertz: Static,
+    upper_edge_hertz: Static,
+    *,
+    output_datatype: int = 1,
+    context: Context,
+) -> Tensor:
+    """Triangular filters [dft_length // 2 + 1, num_mel_bins], by the formula in ONNX's specification."""
+    del context
+    bins, length, rate = num_mel_bins[0], dft_length[0], sample_rate[0]
+    low, high = (2595 * math.log10(1 + float(edge.item()) / 700) for edge in (lower_edge_hertz, upper_edge_hertz))
+    mels = np.arange(bins + 2) * ((high - low) / (bins + 2)) + low
+    edges = (((length + 1) * 700 * (10 ** (mels / 2595) - 1)) // rate).astype(int)
+    weights = np.zeros((length // 2 + 1, bins))
+    for i in range(bins):
+        left, centre, right = edges[i : i + 3]
+        if centre == left:
+            weights[centre, i] = 1
+        else:
+            weights[left : centre + 1, i] = (np.arange(left, centre + 1) - left) / (centre - left)
+        if right > centre:
+            weights[centre:right, i] = (right - np.arange(centre, right)) / (right - centre)
+    return torch.tensor(weights, dtype=torch_dtype(output_datatype))
