@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -115,7 +116,7 @@ def _exact_path(data: bytes, where: str) -> str:
     Members beside the path are cut away, so that the search is short.
     """
     try:
-        document = json.loads(data)  # unlike msgspec it reads 1e999, as infinity
+        document = json.loads(data, parse_float=_finite)
     except (ValueError, RecursionError):
         return where
     exact, current, wanted = "$", document, _generic(where)
@@ -152,11 +153,19 @@ def _culprit(document: Any, entries: dict[str, Any], wanted: str) -> str:
 
 def _error_place(document: Any) -> str:
     try:
-        msgspec.json.decode(msgspec.json.encode(document), type=Graph)
+        msgspec.json.decode(json.dumps(document), type=Graph)
     except msgspec.ValidationError as error:
         match = _WHERE.fullmatch(str(error))
         return _generic(match.group(2)) if match else ""
+    except (msgspec.DecodeError, ValueError, RecursionError):  # what json takes and msgspec does not, behind the place
+        return ""
     return ""
+
+
+def _finite(text: str) -> float | None:
+    """None for 1e999, which has no JSON spelling as a float but is as wrong when it is null."""
+    number = float(text)
+    return number if isfinite(number) else None
 
 
 def _generic(where: str) -> str:
