@@ -1,9 +1,10 @@
 """How reading, validating, hashing and costing a graph grow with its size: 5,000, 50,000 and 500,000 nodes.
 
 `python benchmarks/graph_scale.py [--nodes 5000,50000] [--repeat 3]` writes synthetic transformer-like graphs to a
-temporary folder and runs each stage in a fresh process. Printed per stage: the median over `--repeat` processes of wall and CPU
-seconds of the stage alone (imports are not timed), and the peak resident memory (MiB) of the whole process, interpreter
-and loaded graph included. `all` is read (validation included), hash and cost in one process: its bound is 3 s and 1 GB at 50,000 nodes.
+temporary folder and runs each stage in a fresh process. Printed per stage: the median over `--repeat` processes of wall
+and CPU seconds of the stage alone (imports are not timed), and the peak resident memory (MiB) of the whole process,
+interpreter and loaded graph included. `all` is read (validation included), hash and cost in one process: its bound is
+3 s and 1 GB at 50,000 nodes.
 """
 
 from __future__ import annotations

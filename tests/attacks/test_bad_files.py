@@ -243,7 +243,8 @@ RAW: list[tuple[str, bytes, str, str]] = [
     ("comment", TEXT + b"// end", "$", "trailing"),
     ("lone-surrogate", TEXT.replace(b"small", b"sm\\ud800ll"), "$", "not valid JSON"),
     ("number-of-10000-digits", TEXT.replace(b'"opset": 23', b'"opset": 2' + b"3" * 10_000), "$.opset", "out of range"),
-    ("type-before-surrogate-key", TEXT.replace(b'"fill": {"kind": "normal"', b'"fill": 3, "x\\ud800": {"kind": "normal"'),
+    ("type-before-surrogate-key",
+     TEXT.replace(b'"fill": {"kind": "normal"', b'"fill": 3, "x\\ud800": {"kind": "normal"'),
      '$.weights["layer.weight"].fill', "got `int`"),
     ("key-twice-weight",
      TEXT.replace(b'"axes": {', b'"axes": {"dtype": "int64", "shape": [0], "fill": {"kind": "values",'
