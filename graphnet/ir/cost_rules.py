@@ -112,7 +112,7 @@ def _einsum(node: Operands) -> int:
 
 
 def _window(node: Operands) -> int:
-    return node.result * prod(node.attrs.get("kernel_shape", ()))
+    return node.result * int(prod(node.attrs.get("kernel_shape", ())))
 
 
 def _recurrent(gates: int, pointwise: int) -> Rule:
@@ -131,12 +131,12 @@ def _resize(node: Operands) -> int:
     """A multiply-add for each of the 2 (linear) or 4 (cubic) neighbours along every axis that changes."""
     taps = {"linear": 2, "cubic": 4}.get(str(node.attrs.get("mode", "nearest")), 0)
     changed = sum(a != b for a, b in zip(node.input(0), node.outputs[0], strict=False))
-    return 2 * taps**changed * node.result if taps else 0
+    return int(2 * taps**changed * node.result) if taps else 0
 
 
 def _grid_sample(node: Operands) -> int:
     taps = {"linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}.get(str(node.attrs.get("mode", "linear")), 0)
-    return 2 * taps ** (len(node.input(0)) - 2) * node.result if taps else 0
+    return int(2 * taps ** (len(node.input(0)) - 2) * node.result) if taps else 0
 
 
 def _fourier(node: Operands) -> int:

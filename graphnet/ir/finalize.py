@@ -63,10 +63,10 @@ def check(graph: Graph) -> None:
 
     Raises GraphFormatError.
     """
-    from graphnet.ir import onnx_bridge_check
+    from graphnet.ir.onnx_bridge_check import check_operators, check_shapes
 
-    onnx_bridge_check.check_operators(graph)
-    onnx_bridge_check.check_shapes(graph)
+    check_operators(graph)
+    check_shapes(graph)
     check_metadata(graph)
 
 

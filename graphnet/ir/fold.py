@@ -26,9 +26,9 @@ def clean(graph: Graph) -> Graph:
 
     Folded: whatever follows from literals and shapes alone (never from a parameter or a buffer). Dropped: Identity,
     Cast to the same dtype, Dropout in inference, Reshape, Expand, Slice, Transpose ... that change nothing, a literal
-    bias of zeros that an exporter added to a convolution, attributes at their default, dead nodes, unused weights, equal
-    constants. A Reshape to symbolic sizes gets `0` and `-1` where that says the same. An If with a known condition
-    becomes its branch. Nothing is fused. Raises GraphFormatError for an invalid graph.
+    bias of zeros that an exporter added to a convolution, attributes at their default, dead nodes, unused weights and
+    equal constants. A Reshape to symbolic sizes gets `0` and `-1` where that says the same. An If with a known
+    condition becomes its branch. Nothing is fused. Raises GraphFormatError for an invalid graph.
     """
     return rewrite(graph, declared_types(graph))
 
@@ -175,9 +175,9 @@ class _Cleaner:
         for name, value in branch.values.items():
             scope.types[names[name]] = value
         nodes = []
-        for inner in branch.nodes:
-            label = unique_name(inner.name or inner.op, self._node_names, self._node_counts)
-            nodes.append(msgspec.structs.replace(_with_names(inner, names), name=label))
+        for inlined in branch.nodes:
+            label = unique_name(inlined.name or inlined.op, self._node_names, self._node_counts)
+            nodes.append(msgspec.structs.replace(_with_names(inlined, names), name=label))
         for source, outer in copies:
             type_ = scope.type_of(source)
             assert type_ is not None

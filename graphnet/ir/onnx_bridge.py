@@ -118,7 +118,7 @@ def _dim(name: str, given: DimRange | None, bindable: bool) -> Dim:
         return given
     if given is not None:
         low, high = int(given[0]), int(given[1])
-        default = int(given[2]) if len(given) > 2 else low  # type: ignore[misc]
+        default = int(given[2]) if len(given) > 2 else low
         return Dim(min=low, max=high, default=default, data_dependent=not bindable)
     if not bindable:
         return Dim(min=0, max=1 << 31, default=1, data_dependent=True)

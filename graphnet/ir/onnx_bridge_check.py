@@ -80,7 +80,7 @@ def _check_attributes(node: Node, found: OpSchema, where: str) -> None:
             cause = f"node '{node.name}': {node.op} has no attribute '{key}'; known: {known}"
             raise GraphFormatError(cause, where=f"{where}.attrs.{key}")
         if not _fits(value, stated.type):
-            kind = stated.type.name
+            kind = str(stated.type).rpartition(".")[2]
             cause = f"node '{node.name}': attribute '{key}' of {node.op} must be {kind}, not {str(value)[:80]}"
             raise GraphFormatError(cause, where=f"{where}.attrs.{key}")
     missing = [key for key, stated in found.attributes.items() if stated.required and key not in node.attrs]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphnet.ir.graph import Dimension, Node, Shape, Value
+from graphnet.ir.graph import Dimension, Node, Value
 from graphnet.ir.symbolic import add, at_least, exact_div, floordiv, maximum, minimum, mod, mul, sub
 
 LIMIT = 1024
 """Elements of a tensor whose symbolic values are followed."""
-Array = np.ndarray
+Array = np.ndarray[Any, np.dtype[Any]]
 _INTEGERS = ("int64", "int32")
 
 
@@ -25,7 +26,7 @@ def propagate(node: Node, types: Sequence[Value | None], data: Sequence[Array | 
     if rule is None or not node.outputs:
         return [None] * len(node.outputs)
     try:
-        result = rule(node, types, data)
+        result = rule(Facts(node, types, data))
     except (_Open, IndexError, ValueError, TypeError):
         result = None
     if result is None or result.size > LIMIT:
@@ -46,7 +47,30 @@ class _Open(Exception):
     """An operand is not known."""
 
 
-Rule = Callable[[Node, Sequence[Value | None], Sequence[Array | None]], Array | None]
+@dataclass(frozen=True)
+class Facts:
+    """A node with the types and the known elements of its inputs."""
+
+    node: Node
+    types: Sequence[Value | None]
+    data: Sequence[Array | None]
+
+    def known(self, index: int) -> Array:
+        """Elements of an input, expressions among them. Raises _Open."""
+        found = self.data[index] if index < len(self.data) else None
+        if found is None or (found.dtype != object and found.dtype.kind not in "iub"):
+            raise _Open
+        return found
+
+    def concrete(self, index: int) -> Array:
+        """Elements of an input that are all numbers. Raises _Open."""
+        found = self.known(index)
+        if found.dtype == object:
+            raise _Open
+        return found
+
+
+Rule = Callable[[Facts], Array | None]
 _RULES: dict[str, Rule] = {}
 
 
@@ -58,74 +82,66 @@ def _rule(*ops: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _known(data: Sequence[Array | None], index: int) -> Array:
-    found = data[index] if index < len(data) else None
-    if found is None or (found.dtype != object and found.dtype.kind not in "iub"):
-        raise _Open
-    return found
-
-
-def _concrete(data: Sequence[Array | None], index: int) -> Array:
-    found = _known(data, index)
-    if found.dtype == object:
-        raise _Open
-    return found
-
-
-def _objects(items: Sequence[Dimension], shape: Shape | None = None) -> Array:
+def _objects(items: Sequence[Any], shape: tuple[int, ...] | None = None) -> Array:
     array = np.empty(len(items), object)
     array[:] = list(items)
     return array if shape is None else array.reshape(shape)
 
 
 @_rule("Shape")
-def _shape(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    type_ = types[0]
+def _shape(call: Facts) -> Array | None:
+    type_ = call.types[0]
     if type_ is None:
         return None
-    attrs = node.attrs
-    start, end = attrs.get("start", 0), attrs.get("end")
-    return _objects(type_.shape[slice(start, end)])
+    start: Any = call.node.attrs.get("start", 0)
+    end: Any = call.node.attrs.get("end")
+    return _objects(type_.shape[start:end])
 
 
 @_rule("Size")
-def _size(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
+def _size(call: Facts) -> Array | None:
     total: Dimension = 1
-    for dim in types[0].shape if types[0] is not None else ():
+    for dim in call.types[0].shape if call.types[0] is not None else ():
         total = mul(total, dim)
-    return _objects([total], ()) if types[0] is not None else None
+    return _objects([total], ()) if call.types[0] is not None else None
 
 
 @_rule("Identity", "Dropout")
-def _identity(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    return _known(data, 0)
+def _identity(call: Facts) -> Array | None:
+    return call.known(0)
 
 
 @_rule("Cast", "CastLike")
-def _cast(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    target = types[1].dtype if node.op == "CastLike" and types[1] is not None else node.attrs.get("to")
-    known = _known(data, 0)
+def _cast(call: Facts) -> Array | None:
+    target = (
+        call.types[1].dtype if call.node.op == "CastLike" and call.types[1] is not None else call.node.attrs.get("to")
+    )
+    known = call.known(0)
     return known if target in (6, 7, "int32", "int64") and known.dtype == object else None
 
 
 @_rule("Gather")
-def _gather(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    axis: Any = node.attrs.get("axis", 0)
-    return np.asarray(np.take(_known(data, 0), _concrete(data, 1).astype(np.int64), axis), object)
+def _gather(call: Facts) -> Array | None:
+    axis: Any = call.node.attrs.get("axis", 0)
+    return np.asarray(np.take(call.known(0), call.concrete(1).astype(np.int64), axis), object)
 
 
 @_rule("Concat")
-def _concat(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    axis: Any = node.attrs.get("axis", 0)
-    return np.concatenate([_known(data, i).astype(object) for i in range(len(data))], axis)
+def _concat(call: Facts) -> Array | None:
+    axis: Any = call.node.attrs.get("axis", 0)
+    return np.concatenate([call.known(i).astype(object) for i in range(len(call.data))], axis)
 
 
 @_rule("Slice")
-def _slice(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    source = _known(data, 0)
-    starts, ends = (_concrete(data, i).reshape(-1).tolist() for i in (1, 2))
-    axes = _concrete(data, 3).reshape(-1).tolist() if len(data) > 3 and node.inputs[3] else list(range(len(starts)))
-    steps = _concrete(data, 4).reshape(-1).tolist() if len(data) > 4 and node.inputs[4] else [1] * len(starts)
+def _slice(call: Facts) -> Array | None:
+    source = call.known(0)
+    starts, ends = (call.concrete(i).reshape(-1).tolist() for i in (1, 2))
+    axes = (
+        call.concrete(3).reshape(-1).tolist()
+        if len(call.data) > 3 and call.node.inputs[3]
+        else list(range(len(starts)))
+    )
+    steps = call.concrete(4).reshape(-1).tolist() if len(call.data) > 4 and call.node.inputs[4] else [1] * len(starts)
     index = [slice(None)] * source.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         stop = None if step < 0 and end < -source.shape[axis] else end
@@ -134,39 +150,39 @@ def _slice(node: Node, types: Sequence[Value | None], data: Sequence[Array | Non
 
 
 @_rule("Squeeze", "Unsqueeze", "Reshape", "Flatten")
-def _reshape(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    source = _known(data, 0)
-    if node.op == "Flatten":
-        axis: Any = node.attrs.get("axis", 1)
+def _reshape(call: Facts) -> Array | None:
+    source = call.known(0)
+    if call.node.op == "Flatten":
+        axis: Any = call.node.attrs.get("axis", 1)
         return source.reshape(int(np.prod(source.shape[:axis], dtype=np.int64)), -1)
-    if node.op == "Squeeze":
-        axes = tuple(_concrete(data, 1).reshape(-1).tolist()) if len(data) > 1 and node.inputs[1] else None
+    if call.node.op == "Squeeze":
+        axes = tuple(call.concrete(1).reshape(-1).tolist()) if len(call.data) > 1 and call.node.inputs[1] else None
         return np.squeeze(source, axes)
-    if node.op == "Unsqueeze":
-        return np.expand_dims(source, tuple(_concrete(data, 1).reshape(-1).tolist()))
-    target = _concrete(data, 1).reshape(-1).tolist()
-    if not node.attrs.get("allowzero", 0):
+    if call.node.op == "Unsqueeze":
+        return np.expand_dims(source, tuple(call.concrete(1).reshape(-1).tolist()))
+    target = call.concrete(1).reshape(-1).tolist()
+    if not call.node.attrs.get("allowzero", 0):
         target = [source.shape[i] if size == 0 else size for i, size in enumerate(target)]
     return source.reshape(target)
 
 
 @_rule("Expand")
-def _expand(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    source, target = _known(data, 0), tuple(_concrete(data, 1).reshape(-1).tolist())
+def _expand(call: Facts) -> Array | None:
+    source, target = call.known(0), tuple(call.concrete(1).reshape(-1).tolist())
     shape = np.broadcast_shapes(source.shape, target)
     return np.broadcast_to(source, shape).copy() if np.prod(shape) <= LIMIT else None
 
 
 @_rule("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin")
-def _reduce(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    source = _known(data, 0)
+def _reduce(call: Facts) -> Array | None:
+    source = call.known(0)
     if source.ndim != 1 or not source.size:
         return None
-    combine = {"ReduceProd": mul, "ReduceSum": add, "ReduceMax": maximum, "ReduceMin": minimum}[node.op]
+    combine = {"ReduceProd": mul, "ReduceSum": add, "ReduceMax": maximum, "ReduceMin": minimum}[call.node.op]
     total = source[0]
     for item in source[1:]:
         total = combine(total, item)
-    return _objects([total], (1,) if node.attrs.get("keepdims", 1) else ())
+    return _objects([total], (1,) if call.node.attrs.get("keepdims", 1) else ())
 
 
 def _quotient(a: Dimension, b: Dimension) -> Dimension:
@@ -229,27 +245,25 @@ _ELEMENTWISE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @_rule(*_ELEMENTWISE)
-def _elementwise(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    if any(type_ is None or type_.dtype not in _INTEGERS for type_ in types):
+def _elementwise(call: Facts) -> Array | None:
+    if any(type_ is None or type_.dtype not in _INTEGERS for type_ in call.types):
         return None
-    combine = _ELEMENTWISE[node.op]
-    result = _known(data, 0).astype(object)
-    for index in range(1, len(data)):
-        a, b = np.broadcast_arrays(result, _known(data, index).astype(object))
+    combine = _ELEMENTWISE[call.node.op]
+    result = call.known(0).astype(object)
+    for index in range(1, len(call.data)):
+        a, b = np.broadcast_arrays(result, call.known(index).astype(object))
         flat = [combine(x, y) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]
         result = _objects(flat, a.shape)
     return result
 
 
 @_rule("Neg")
-def _neg(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    source = _known(data, 0)
+def _neg(call: Facts) -> Array | None:
+    source = call.known(0)
     return _objects([mul(item, -1) for item in source.astype(object).reshape(-1)], source.shape)
 
 
 @_rule("Where")
-def _where(node: Node, types: Sequence[Value | None], data: Sequence[Array | None]) -> Array | None:
-    condition, a, b = np.broadcast_arrays(
-        _concrete(data, 0), _known(data, 1).astype(object), _known(data, 2).astype(object)
-    )
+def _where(call: Facts) -> Array | None:
+    condition, a, b = np.broadcast_arrays(call.concrete(0), call.known(1).astype(object), call.known(2).astype(object))
     return np.where(condition, a, b)

@@ -49,8 +49,8 @@ def evaluate(node: Node, args: Sequence[np.ndarray | None], types: Sequence[Valu
 def _reference(node: Node, args: Sequence[np.ndarray | None]) -> Sequence[Any]:
     proto = node_proto(node)
     feeds = {name: array for name, array in zip(node.inputs, args, strict=True) if name}
-    outputs: Sequence[Any] = ReferenceEvaluator(proto, opsets={"": 23}).run(None, feeds)
-    return outputs
+    outputs: Any = ReferenceEvaluator(proto, opsets={"": 23}).run(None, feeds)
+    return list(outputs)
 
 
 def _fast(node: Node, args: Sequence[np.ndarray | None]) -> Sequence[np.ndarray] | None:

@@ -1,4 +1,4 @@
-"""Walks a graph once: dtype, shape and (small, integer) data of every value, and the nodes as a rewriter leaves them."""
+"""Walks a graph once: dtype, shape and (small) data of every value, and the nodes as a rewriter leaves them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
 
-import msgspec
 import numpy as np
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir import dims as dims_
 from graphnet.ir import tensors
-from graphnet.ir.graph import Body, Dimension, DType, Graph, Input, Node, Shape, Value, Weight, bodies
+from graphnet.ir.graph import Body, Dimension, Graph, Node, Shape, Value, Weight
+from graphnet.ir.onnx_bridge_control import control_flow
 from graphnet.ir.onnx_bridge_data import propagate
 from graphnet.ir.onnx_bridge_eval import evaluate
-from graphnet.ir.onnx_bridge_nodes import attributes_with_defaults, infer_types, schema
-from graphnet.ir.onnx_bridge_read import Declared, PartialShape
+from graphnet.ir.onnx_bridge_nodes import PartialShape, Result, attributes_with_defaults, infer_types, title
+from graphnet.ir.onnx_bridge_read import Declared
 from graphnet.ir.onnx_bridge_shapes import Call, partial_shapes
 from graphnet.ir.onnx_bridge_tensors import exact, literal
 from graphnet.ir.symbolic import resolve
@@ -108,7 +108,7 @@ class Inference:
         self._taken = set(graph.dims) | {s for i in graph.inputs for d in i.shape for s in dims_.symbols(d)}
         self._ranges = {name: (dim.min, dim.max) for name, dim in graph.dims.items()}
         self._settled_dims: dict[str, Dimension] = {}
-        self._memo: dict[Hashable, list[tuple[DType, PartialShape | None] | None]] = {}
+        self._memo: dict[Hashable, list[Result]] = {}
 
     def run(self, graph: Graph | Body, parent: Scope | None = None) -> tuple[list[Node], tuple[str, ...], Scope]:
         """Walk one level: its nodes and outputs, and what is known of its names. Raises GraphFormatError."""
@@ -147,19 +147,17 @@ class Inference:
                 raise GraphFormatError(f"'{name}' is not defined before node '{node.name}', input {index}")
             types.append(type_)
         if any(isinstance(value, Body) for value in node.attrs.values()):
-            return self._control_flow(node, types, scope)
+            return control_flow(self, node, types, scope)
         limit = UNIFORM_LIMIT if node.op in _SIZED_BY_DATA else DATA_LIMIT
         data = [scope.known(name, limit) if name else None for name in node.inputs]
         inferred = self._infer(node, types, data)
         for name, result in zip(node.outputs, inferred, strict=True):
             if name:
-                scope.types[name] = self._settled(node, name, result, types)
+                scope.types[name] = self.settled(node, name, result, types)
         self._follow(node, types, data, scope)
         return node
 
-    def _infer(
-        self, node: Node, types: list[Value | None], data: list[Data | None]
-    ) -> list[tuple[DType, PartialShape | None] | None]:
+    def _infer(self, node: Node, types: list[Value | None], data: list[Data | None]) -> list[Result]:
         reads = node.domain == "" and node.op in _READS_DATA
         used = [_key(array) for array in data] if reads else ()
         given = tuple((name != "", type_) for name, type_ in zip(node.inputs, types, strict=True))
@@ -170,11 +168,11 @@ class Inference:
             found = self._memo[key] = _infer_now(node, types, data if reads else [None] * len(data))
         return found
 
-    def _settled(
+    def settled(
         self,
         node: Node,
         name: str,
-        result: tuple[DType, PartialShape | None] | None,
+        result: Result,
         types: Sequence[Value | None],
     ) -> Value:
         """The inferred type, completed by the declared one, and by new symbols where neither can tell."""
@@ -182,13 +180,13 @@ class Inference:
         if result is None and declared is None:
             guess = next((type_ for type_ in types if type_ is not None), None)
             cause = "" if guess is None else f" (its first input is {guess.dtype}{list(guess.shape)})"
-            raise GraphFormatError(f"type of '{name}' is unknown: node '{node.name}' is {_title(node)}{cause}")
+            raise GraphFormatError(f"type of '{name}' is unknown: node '{node.name}' is {title(node)}{cause}")
         dtype = result[0] if result is not None else declared.dtype  # type: ignore[union-attr]
         shape = result[1] if result is not None else None
         stated = declared.shape if declared is not None and declared.dtype == dtype else None
         if shape is None:
             if stated is None:
-                raise GraphFormatError(f"shape of '{name}' is unknown: node '{node.name}' is {_title(node)}")
+                raise GraphFormatError(f"shape of '{name}' is unknown: node '{node.name}' is {title(node)}")
             shape = stated
         if stated is None or len(stated) != len(shape):
             stated = (None,) * len(shape)
@@ -246,131 +244,8 @@ class Inference:
             return None
         return evaluate(node, data, wanted)
 
-    def _control_flow(self, node: Node, types: list[Value | None], scope: Scope) -> Node:
-        if node.domain or node.op not in _CONTROL_FLOW:
-            raise GraphFormatError(f"node '{node.name}': {_title(node)} with a nested graph is not supported")
-        found = attributes_with_defaults(node)
-        required = _CONTROL_FLOW[node.op]
-        for key in required:
-            if not isinstance(found.get(key), Body):
-                raise GraphFormatError(f"node '{node.name}' ({node.op}) needs the graph '{key}'")
-        if node.op == "If":
-            node, results = self._if(node, scope)
-        elif node.op == "Loop":
-            node, results = self._loop(node, types, scope)
-        else:
-            node, results = self._scan(node, types, scope)
-        if len(results) < len(node.outputs):
-            raise GraphFormatError(f"node '{node.name}' ({node.op}) has more outputs than its graph gives")
-        for name, result in zip(node.outputs, results, strict=False):
-            if name:
-                scope.types[name] = self._settled(node, name, result, types)
-        return node
 
-    def _body(self, body: Body, scope: Scope, shapes: Sequence[Value] | None = None) -> tuple[Body, list[Value]]:
-        if shapes is not None:
-            if len(shapes) != len(body.inputs):
-                raise GraphFormatError(f"a nested graph takes {len(body.inputs)} inputs, its node gives {len(shapes)}")
-            typed = zip(body.inputs, shapes, strict=True)
-            inputs = tuple(Input(name=i.name, dtype=t.dtype, shape=t.shape, fill=i.fill) for i, t in typed)
-            body = msgspec.structs.replace(body, inputs=inputs)
-        nodes, names, inner = self.run(body, scope)
-        outputs = [inner.type_of(name) for name in names]
-        if any(output is None for output in outputs):
-            raise GraphFormatError(f"a nested graph's output of {list(body.outputs)} is not defined")
-        values = {name: inner.types[name] for node in nodes for name in node.outputs if name}
-        weights = dict(inner.weights)
-        done = msgspec.structs.replace(body, nodes=tuple(nodes), values=values, weights=weights, outputs=names)
-        return done, [output for output in outputs if output is not None]
-
-    def _if(self, node: Node, scope: Scope) -> tuple[Node, list[tuple[DType, PartialShape | None] | None]]:
-        branches = {key: self._body(body, scope) for key, body in bodies(node)}
-        node = msgspec.structs.replace(node, attrs=node.attrs | {key: body for key, (body, _) in branches.items()})
-        columns = zip(*(types for _, types in branches.values()), strict=False)
-        return node, [_union(list(column), node) for column in columns]
-
-    def _loop(
-        self, node: Node, types: list[Value | None], scope: Scope
-    ) -> tuple[Node, list[tuple[DType, PartialShape | None] | None]]:
-        body = node.attrs["body"]
-        assert isinstance(body, Body)
-        given = types + [None] * (2 - len(types))
-        states = [type_ for type_ in given[2:] if type_ is not None]
-        head = [Value(dtype="int64", shape=()), given[1] or Value(dtype="bool", shape=())]
-        if given[1] is None and len(body.inputs) > 1:
-            head[1] = Value(dtype="bool", shape=body.inputs[1].shape)
-        done, results = self._body(body, scope, head + states)
-        carried = results[1 : 1 + len(states)]
-        wider = [self._widen(a, b, i.name) for a, b, i in zip(states, carried, body.inputs[2:], strict=False)]
-        if wider != states:
-            done, results = self._body(body, scope, head + wider)
-            carried = [self._widen(a, b, node.name) for a, b in zip(wider, results[1:], strict=False)]
-        trips: Dimension | None = None
-        known = scope.known(node.inputs[0]) if node.inputs and node.inputs[0] else None
-        if known is not None and known.size == 1 and self._always_true(node, body, done, scope):
-            trips = max(int(known.reshape(-1)[0]), 0) if known.dtype != object else known.reshape(-1)[0]
-        scans: list[tuple[DType, PartialShape | None] | None]
-        scans = [(value.dtype, (trips, *value.shape)) for value in results[1 + len(states) :]]
-        node = msgspec.structs.replace(node, attrs=node.attrs | {"body": done})
-        return node, [(value.dtype, value.shape) for value in carried] + scans
-
-    def _always_true(self, node: Node, body: Body, done: Body, scope: Scope) -> bool:
-        """Whether neither the start condition nor the body's own can end the loop early."""
-        if len(node.inputs) > 1 and node.inputs[1]:
-            start = scope.known(node.inputs[1])
-            if start is None or not bool(start.reshape(-1)[0]):
-                return False
-        name = done.outputs[0]
-        makers = {out: n for n in done.nodes for out in n.outputs}
-        while name in makers and makers[name].op in ("Identity", "Cast"):
-            name = makers[name].inputs[0]
-        if len(body.inputs) > 1 and name == body.inputs[1].name:
-            return True
-        weight = done.weights.get(name) or scope.weights.get(name)
-        return weight is not None and exact(weight.fill) and bool(literal(weight, name).reshape(-1)[0])
-
-    def _widen(self, a: Value, b: Value, name: str) -> Value:
-        """A type that holds for the first and every later trip."""
-        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
-            raise GraphFormatError(
-                f"loop state '{name}' changes from {a.dtype}{list(a.shape)} to {b.dtype}{list(b.shape)}"
-            )
-        sizes = [x if x == y else self.symbol(f"{name}_size") for x, y in zip(a.shape, b.shape, strict=True)]
-        return Value(dtype=a.dtype, shape=tuple(sizes))
-
-    def _scan(
-        self, node: Node, types: list[Value | None], scope: Scope
-    ) -> tuple[Node, list[tuple[DType, PartialShape | None] | None]]:
-        body = node.attrs["body"]
-        assert isinstance(body, Body)
-        attrs = attributes_with_defaults(node)
-        given = [type_ for type_ in types if type_ is not None]
-        states = len(given) - int(attrs["num_scan_inputs"])
-        axes = attrs.get("scan_input_axes") or (0,) * (len(given) - states)
-        if states < 0 or len(axes) != len(given) - states:
-            raise GraphFormatError(f"node '{node.name}' (Scan) has {len(given)} inputs, fewer than it scans")
-        slices, length = [], None
-        for type_, axis in zip(given[states:], axes, strict=True):
-            if not -len(type_.shape) <= axis < len(type_.shape):
-                raise GraphFormatError(f"node '{node.name}' (Scan): axis {axis} is outside {list(type_.shape)}")
-            axis %= len(type_.shape)
-            length = type_.shape[axis]
-            slices.append(Value(dtype=type_.dtype, shape=type_.shape[:axis] + type_.shape[axis + 1 :]))
-        done, results = self._body(body, scope, given[:states] + slices)
-        out_axes = attrs.get("scan_output_axes") or (0,) * (len(results) - states)
-        outputs: list[tuple[DType, PartialShape | None] | None] = [(v.dtype, v.shape) for v in results[:states]]
-        for value, axis in zip(results[states:], out_axes, strict=False):
-            place = axis % (len(value.shape) + 1)
-            outputs.append((value.dtype, (*value.shape[:place], length, *value.shape[place:])))
-        return msgspec.structs.replace(node, attrs=node.attrs | {"body": done}), outputs
-
-
-_CONTROL_FLOW = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
-
-
-def _infer_now(
-    node: Node, types: list[Value | None], data: list[Data | None]
-) -> list[tuple[DType, PartialShape | None] | None]:
+def _infer_now(node: Node, types: list[Value | None], data: list[Data | None]) -> list[Result]:
     results = infer_types(node, types, data)
     if node.domain or all(r is not None and r[1] is not None and None not in r[1] for r in results):
         return results
@@ -380,25 +255,13 @@ def _infer_now(
     return [_completed(result, ours[i] if i < len(ours) else None) for i, result in enumerate(results)]
 
 
-def _completed(
-    result: tuple[DType, PartialShape | None] | None, ours: PartialShape | None
-) -> tuple[DType, PartialShape | None] | None:
+def _completed(result: Result, ours: PartialShape | None) -> Result:
     if result is None or ours is None:
         return result
     dtype, shape = result
     if shape is None or len(shape) != len(ours):
         return dtype, ours
     return dtype, tuple(dim if dim is not None else own for dim, own in zip(shape, ours, strict=True))
-
-
-def _union(types: list[Value], node: Node) -> tuple[DType, PartialShape | None]:
-    """One type for the results of both branches: dimensions that differ are unknown."""
-    first = types[0]
-    if any(t.dtype != first.dtype or len(t.shape) != len(first.shape) for t in types):
-        found = " and ".join(f"{t.dtype}{list(t.shape)}" for t in types)
-        raise GraphFormatError(f"node '{node.name}' (If): the branches give {found}")
-    columns = zip(*(t.shape for t in types), strict=True)
-    return first.dtype, tuple(column[0] if len(set(column)) == 1 else None for column in columns)
 
 
 def _small(node: Node, data: list[Data | None], outputs: list[Value]) -> bool:
@@ -423,11 +286,6 @@ def _has_symbols(array: Data) -> bool:
 
 def _key(array: Data | None) -> Hashable:
     return None if array is None else (array.shape, array.dtype.str, tuple(array.reshape(-1).tolist()))
-
-
-def _title(node: Node) -> str:
-    known = "" if node.domain or schema(node.op) is not None else "an unknown operator "
-    return f"{known}{node.domain or 'ai.onnx'}::{node.op}"
 
 
 def used_symbols(shapes: Sequence[Shape]) -> set[str]:

@@ -16,6 +16,8 @@ from graphnet.ir.graph import OPSET, Attr, Body, Dimension, DType, FloatAttr, No
 from graphnet.ir.onnx_bridge_tensors import dtype_name, literal, tensor_type, to_proto
 
 PartialShape = tuple[Dimension | None, ...]
+Result = tuple[DType, PartialShape | None] | None
+"""dtype and shape of an output as far as they are known."""
 IR_VERSION = 11
 """The version whose default opset is 23: every reader of opset 23 has it."""
 _OPSETS = [helper.make_opsetid("", OPSET)]
@@ -114,9 +116,7 @@ def type_proto(value: Value) -> TypeProto:
     return helper.make_tensor_type_proto(tensor_type(value.dtype), list(value.shape))
 
 
-def infer_types(
-    node: Node, types: Sequence[Value | None], data: Sequence[np.ndarray | None]
-) -> list[tuple[DType, PartialShape | None] | None]:
+def infer_types(node: Node, types: Sequence[Value | None], data: Sequence[np.ndarray | None]) -> list[Result]:
     """What ONNX's own inference says of each output; `data` are inputs known as integers.
 
     Raises GraphFormatError where the node breaks its schema.
@@ -141,7 +141,7 @@ def infer_types(
     return [_type_of(result[name]) if name in result else None for name in node.outputs]
 
 
-def _type_of(proto: TypeProto) -> tuple[DType, PartialShape | None] | None:
+def _type_of(proto: TypeProto) -> Result:
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.elem_type:
         return None
     tensor = proto.tensor_type
@@ -178,3 +178,9 @@ def schema_defaults(op: str) -> Mapping[str, Any]:
             value = helper.get_attribute_value(attribute.default_value)
             result[name] = value.decode() if isinstance(value, bytes) else value
     return result
+
+
+def title(node: Node) -> str:
+    """An operator's full name, with a word where ONNX does not know it."""
+    known = "" if node.domain or schema(node.op) is not None else "an unknown operator "
+    return f"{known}{node.domain or 'ai.onnx'}::{node.op}"

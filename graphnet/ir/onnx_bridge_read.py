@@ -29,10 +29,10 @@ from graphnet.ir.graph import (
     Value,
     Weight,
 )
+from graphnet.ir.onnx_bridge_nodes import PartialShape
 from graphnet.ir.onnx_bridge_tensors import dense, dtype_name, fill_of, random_fill, to_array
 
 MAX_NESTING = 8
-PartialShape = tuple[Dimension | None, ...]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Reader:
         nodes: list[Node] = []
         for index, node in enumerate(proto.node):
             self._node(node, names, weights, nodes, f"{where}.node[{index}]", depth)
-        outputs = self._outputs(proto, names, weights, inputs, nodes, where)
+        outputs = self._outputs(proto, names, nodes, where)
         return Body(inputs=inputs, outputs=outputs, weights=weights, nodes=tuple(nodes)), inputs
 
     def _initializers(self, proto: GraphProto, names: dict[str, str], where: str) -> dict[str, Weight]:
@@ -168,7 +168,7 @@ class Reader:
         if declared.shape is None and not nested:
             raise GraphFormatError(f"input '{info.name}' has no shape; give it one", where=where)
         sizes = enumerate(declared.shape or ())
-        prefix = (dims.SYMBOL.fullmatch(info.name) is not None and info.name) or "input"
+        prefix = info.name if dims.SYMBOL.fullmatch(info.name) else "input"
         return Value(
             dtype=declared.dtype,
             shape=tuple(self._symbol(f"{prefix}_dim{i}") if dim is None else dim for i, dim in sizes),
@@ -178,8 +178,6 @@ class Reader:
         self,
         proto: GraphProto,
         names: dict[str, str],
-        weights: dict[str, Weight],
-        inputs: tuple[Input, ...],
         nodes: list[Node],
         where: str,
     ) -> tuple[str, ...]:

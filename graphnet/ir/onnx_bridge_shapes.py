@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphnet.ir.graph import Dimension, Shape
+from graphnet.ir.onnx_bridge_nodes import PartialShape
 from graphnet.ir.symbolic import add, ceildiv, exact_div, floordiv, maximum, minimum, mul, product, sub
-
-PartialShape = tuple[Dimension | None, ...]
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,8 @@ class Call:
             raise Unknown
         return found
 
-    def ints(self, index: int, attribute: str = "") -> list[Dimension] | None:
-        """Known integers of an input, or of the attribute of older spelling; None where absent.
-
-        Raises Unknown when the input is there but not known.
-        """
+    def ints(self, index: int) -> list[Dimension] | None:
+        """Known integers of an input; None where it is left out. Raises Unknown when it is there but not known."""
         if index >= len(self.shapes) or self.shapes[index] is None:
             return None
         found = self.data[index]
@@ -267,7 +263,7 @@ def _window(call: Call) -> Sequence[PartialShape]:
     mode = call.attrs.get("auto_pad", "NOTSET")
     result: list[Dimension] = []
     for i, size in enumerate(spatial):
-        reach = (kernel[i] - 1) * dilations[i] + 1
+        reach = (int(kernel[i]) - 1) * dilations[i] + 1
         if mode in ("SAME_UPPER", "SAME_LOWER"):
             result.append(ceildiv(size, strides[i]))
             continue
@@ -289,7 +285,10 @@ def _conv_transpose(call: Call) -> Sequence[PartialShape]:
     pads = call.attrs.get("pads") or (0,) * (2 * n)
     extra = call.attrs.get("output_padding") or (0,) * n
     spatial = [
-        add(mul(sub(size, 1), strides[i]), (weight[i + 2] - 1) * dilations[i] + 1 + extra[i] - pads[i] - pads[i + n])
+        add(
+            mul(sub(size, 1), strides[i]),
+            (int(weight[i + 2]) - 1) * dilations[i] + 1 + extra[i] - pads[i] - pads[i + n],
+        )
         for i, size in enumerate(data[2:])
     ]
     return [(data[0], mul(weight[1], call.attrs.get("group", 1)), *spatial)]

@@ -82,9 +82,10 @@ def dense(proto: onnx.SparseTensorProto, limit: int, where: str) -> np.ndarray:
 def to_proto(array: np.ndarray, dtype: str, name: str = "") -> TensorProto:
     """A TensorProto with the elements as raw data."""
     if dtype == "string":
-        flat = [str(item).encode() for item in array.reshape(-1)]
-        return onnx.helper.make_tensor(name, TensorProto.STRING, array.shape, flat)
-    wanted = tensors.numpy_dtype(dtype)  # type: ignore[arg-type]
+        proto = TensorProto(name=name, data_type=TensorProto.STRING, dims=array.shape)
+        proto.string_data.extend(str(item).encode() for item in array.reshape(-1))
+        return proto
+    wanted = tensors.numpy_dtype(dtype)
     return numpy_helper.from_array(np.ascontiguousarray(array, wanted).reshape(array.shape), name)
 
 

@@ -98,9 +98,9 @@ def _write_body(body: Body, proto: GraphProto, name: str) -> None:
         proto.initializer.append(to_proto(literal(weight, key), weight.dtype, key))
     types = [body.values.get(output) for output in body.outputs]
     for index, output in enumerate(body.outputs):
-        weight = body.weights.get(output)
-        if weight is not None:
-            types[index] = Value(dtype=weight.dtype, shape=weight.shape)
+        literal_ = body.weights.get(output)
+        if literal_ is not None:
+            types[index] = Value(dtype=literal_.dtype, shape=literal_.shape)
     _write_level(body, proto, body.outputs, types)
 
 

@@ -184,16 +184,16 @@ def _bounds_within(a: Dimension, ranges: Mapping[str, tuple[int, int]]) -> tuple
     low: int | None = 0
     high: int | None = 0
     for monomial, value in _terms(a):
-        least, most = 1, 1 if not monomial else None
+        least = 1
+        most: int | None = 1
         for atom in monomial:
             bottom, top = _atom_bounds(atom, ranges)
             if bottom is None:
                 return None, None
-            least *= bottom
-            most = None if (most is None and atom is not monomial[0]) or top is None else (most or 1) * top
-        floor, ceiling = (least * value, None if most is None else most * value)
-        if value < 0:
-            floor, ceiling = (None if most is None else most * value, least * value)
+            least = least * bottom
+            most = None if most is None or top is None else most * top
+        ends = [None if end is None else end * value for end in (least, most)]
+        floor, ceiling = ends if value > 0 else ends[::-1]
         low = None if low is None or floor is None else low + floor
         high = None if high is None or ceiling is None else high + ceiling
     return low, high
