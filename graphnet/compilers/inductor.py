@@ -44,6 +44,7 @@ class Inductor:
         """Threads, device, precision; caches off so that compile time is honest; compile in this process."""
         settings = configure_torch(target)
         _no_caches()
+        torch._dynamo.config.capture_dynamic_output_shape_ops = True
         inductor_config.compile_threads = 1
         inductor_config.freezing = _flag(target, "freezing")
         inductor_config.cpp.enable_kernel_profile = True

@@ -74,11 +74,11 @@ class Plan:
         """Source index of every output element."""
         x = self.positions(axis)
         rounded = {
-            "round_prefer_floor": lambda: np.ceil(x - 0.5),
-            "round_prefer_ceil": lambda: np.floor(x + 0.5),
-            "floor": lambda: np.floor(x),
-            "ceil": lambda: np.ceil(x),
-        }[self.options.nearest_mode]()
+            "round_prefer_floor": np.ceil(x - 0.5),
+            "round_prefer_ceil": np.floor(x + 0.5),
+            "floor": np.floor(x),
+            "ceil": np.ceil(x),
+        }[self.options.nearest_mode]
         return [int(i) for i in np.clip(rounded, 0, self.source[axis] - 1)]
 
     def weights(self, axis: int) -> np.ndarray:

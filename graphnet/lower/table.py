@@ -126,6 +126,10 @@ def _no_context(_: Node) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
+def _not_known(_: Any) -> np.ndarray | None:
+    return None
+
+
 @dataclass
 class Scope:
     """Names visible while a (nested) graph is walked: framework values in `env`, known arrays in `static`."""
@@ -139,12 +143,13 @@ class Scope:
     parent: Scope | None = None
     around: Callable[[Node], AbstractContextManager[Any]] = _no_context
     """Entered around each node's rule: provenance of what the rule emits."""
+    peek: Callable[[Any], np.ndarray | None] = _not_known
+    """The array behind a framework value, where the framework worked it out while the graph was walked."""
 
     def type_of(self, name: str) -> Value:
         """dtype and shape of a visible value. Raises KeyError."""
-        found = self.graph.values.get(name) or self.graph.weights.get(name)
-        if found is None:
-            found = next((item for item in self.graph.inputs if item.name == name), None)
+        inputs = (item for item in self.graph.inputs if item.name == name)
+        found = self.graph.values.get(name) or self.graph.weights.get(name) or next(inputs, None)
         if found is not None:
             return Value(dtype=found.dtype, shape=found.shape)
         if self.parent is None:
@@ -182,7 +187,7 @@ class Scope:
             else:
                 values[item.name] = value
         env = {name: self.literal(array) for name, array in static.items()} | values
-        return Scope(self.table, body, env, static, self.literal, self, self.around).run()
+        return Scope(self.table, body, env, static, self.literal, self, self.around, self.peek).run()
 
     def _run_node(self, node: Node) -> None:
         entry = self.table.entry(node)
@@ -228,6 +233,7 @@ class Scope:
     def _known_argument(self, node: Node, index: int, kind: str) -> np.ndarray | tuple[int, ...]:
         name = node.inputs[index]
         array = self.known(name)
+        array = self.peek(self.read(name)) if array is None else array
         if array is None:
             raise UnsupportedOp(
                 f"{self.table.name}: input {index} ('{name}') of {node.op} must be known at compile time"

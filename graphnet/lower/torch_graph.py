@@ -22,7 +22,7 @@ from graphnet.lower import torch_ops_all
 from graphnet.lower.table import Scope
 from graphnet.lower.torch_linear import restore_linear
 from graphnet.lower.torch_ops import Branch, branches, prearranged
-from graphnet.lower.torch_tensors import to_torch, torch_dtype
+from graphnet.lower.torch_tensors import to_numpy, to_torch, torch_dtype
 
 NODE_KEY = "graphnet_nodes"
 """Key of `fx.Node.meta`: names of the GraphIR nodes whose work the FX node does."""
@@ -48,7 +48,7 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> fx.GraphModule:
         env[item.name] = recorder.placeholder(item.name, tuple(int(d) for d in item.shape), torch_dtype(item.dtype))
     for name, weight in graph.weights.items():
         env[name] = recorder.weight(name, to_torch(tensors[name]), trainable=weight.role == "parameter")
-    scope = Scope(torch_ops_all.TORCH, graph, env, tensors, recorder.literal, around=recorder.around)
+    scope = Scope(torch_ops_all.TORCH, graph, env, tensors, recorder.literal, around=recorder.around, peek=known_value)
     return recorder.finish(scope.run())
 
 
@@ -286,6 +286,15 @@ def _with_placeholders(frame: _Frame, captured: list[int]) -> fx.Graph:
 
 
 _ITEM_DTYPES = frozenset({torch.bool, torch.int32, torch.int64, torch.float32, torch.float64, torch.uint8})
+
+
+def known_value(value: Any) -> np.ndarray | None:
+    """The array of a fake tensor that holds a one-element constant, else None."""
+    constant = getattr(value, "constant", None)
+    if constant is None:
+        return None
+    with unset_fake_temporarily(), torch._C.DisableTorchFunction():
+        return to_numpy(constant)
 
 
 def _constant(tensor: torch.Tensor) -> torch.Tensor:

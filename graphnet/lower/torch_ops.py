@@ -1,4 +1,4 @@
-"""PyTorch rules, element by element: arithmetic, comparison, logic, activations, casts."""
+"""The PyTorch table and its rules of arithmetic, comparison, logic and casts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
 from torch.overrides import handle_torch_function, has_torch_function
 
 from graphnet.errors import UnsupportedOp
@@ -57,8 +56,6 @@ TORCH = OpTable(
 """Every rule of the PyTorch lowering; complete once `torch_ops_all` is imported."""
 
 
-
-
 def prearranged(arrange: Callable[[Tensor], Tensor], weight: Tensor) -> Tensor:
     """`arrange(weight)`; where `weight` is a weight of the graph a lowering works it out once, not at each run."""
     if has_torch_function((weight,)):
@@ -99,19 +96,25 @@ def unsigned(wide: str) -> Callable[[Rule], Rule]:
                 raise UnsupportedOp("PyTorch has no uint64 arithmetic")
             flip = dtype == torch.uint64 and wide == "ordered"
             result = rule(*(_signed(x, flip=flip) for x in operands), **attributes)
-            if result.dtype != torch.int64:
-                return result
-            result = result ^ _SIGN if flip else result
-            return result.view(dtype) if dtype == torch.uint64 else result.to(dtype)
+            if isinstance(result, tuple):
+                return (_restored(result[0], dtype, flip=flip), *result[1:])
+            return _restored(result, dtype, flip=flip)
 
         return wrapped
 
     return decorate
 
 
+def _restored(result: Tensor, dtype: torch.dtype, *, flip: bool) -> Tensor:
+    if result.dtype != torch.int64:
+        return result
+    result = result ^ _SIGN if flip else result
+    return result.view(dtype) if dtype == torch.uint64 else result.to(dtype)
+
+
 def _signed(x: Any, *, flip: bool) -> Any:
     if not isinstance(x, Tensor):
-        return x - 2**63 if flip else x
+        return x - 2**63 if flip and isinstance(x, int) else x
     value = x.view(torch.int64) if x.dtype == torch.uint64 else x.to(torch.int64)
     return value ^ _SIGN if flip else value
 
@@ -296,60 +299,6 @@ def is_inf(X: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> 
     return torch.isneginf(X) if detect_negative else torch.zeros(X.shape, dtype=torch.bool)
 
 
-@TORCH.op("Celu")
-def celu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return F.celu(X, alpha)
-
-
-@TORCH.op("Elu")
-def elu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return F.elu(X, alpha)
-
-
-@TORCH.op("Selu")
-def selu(X: Tensor, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Tensor:
-    if math.isclose(alpha, 1.6732631921768188) and math.isclose(gamma, 1.0507010221481323):
-        return F.selu(X)
-    return F.elu(X, alpha) * gamma
-
-
-@TORCH.op("Gelu")
-def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
-    return F.gelu(X, approximate=approximate)
-
-
-@TORCH.op("HardSigmoid")
-def hard_sigmoid(X: Tensor, *, alpha: float = 0.20000000298023224, beta: float = 0.5) -> Tensor:
-    if math.isclose(alpha, 1 / 6, rel_tol=1e-6) and beta == 0.5:
-        return F.hardsigmoid(X)
-    return torch.clamp(X * alpha + beta, 0.0, 1.0)
-
-
-@TORCH.op("LeakyRelu")
-def leaky_relu(X: Tensor, *, alpha: float = 0.009999999776482582) -> Tensor:
-    return F.leaky_relu(X, alpha)
-
-
-@TORCH.op("PRelu")
-def prelu(X: Tensor, slope: Tensor) -> Tensor:
-    if slope.numel() == 1 or (X.ndim > 1 and slope.numel() == X.shape[1] == slope.shape[1 - X.ndim :][0]):
-        return F.prelu(X, slope.reshape(-1))
-    return torch.where(X < 0, X * slope, X)
-
-
-@TORCH.op("ThresholdedRelu")
-def thresholded_relu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return F.threshold(X, alpha, 0.0)
-
-
-@TORCH.op("Shrink")
-def shrink(input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
-    if bias == lambd and input.is_floating_point():
-        return F.softshrink(input, lambd)
-    shrunk = torch.where(input > lambd, input - bias, 0.0)
-    return torch.where(input < -lambd, input + bias, shrunk).to(input.dtype)
-
-
 @TORCH.op("Cast")
 def cast(input: Tensor, *, saturate: int = 1, to: int) -> Tensor:
     return convert(input, ONNX_DTYPES.get(to, "undefined"), saturate=saturate)
@@ -357,6 +306,7 @@ def cast(input: Tensor, *, saturate: int = 1, to: int) -> Tensor:
 
 @TORCH.op("CastLike")
 def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, context: Context) -> Tensor:
+    del target_type
     return convert(input, context.type_of(context.node.inputs[1]).dtype, saturate=saturate)
 
 
@@ -371,6 +321,10 @@ def convert(x: Tensor, dtype: str, *, saturate: int = 1) -> Tensor:
         limit = torch.finfo(kind).max
         wide = x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)
         return torch.clamp(wide, -limit, limit).to(kind)
+    if dtype == "float8e4m3fn":
+        # PyTorch saturates; the largest number that rounds to the largest float8 is 464.
+        wide = x.to(torch.float32)
+        return torch.where(wide.abs() > 464.0, math.nan, wide).to(kind)
     return x.to(kind)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphnet.lower import (
+    torch_ops_activation,
     torch_ops_control,
     torch_ops_image,
     torch_ops_loss,
@@ -17,6 +18,7 @@ from graphnet.lower import (
 from graphnet.lower.torch_ops import TORCH
 
 FAMILIES = (
+    torch_ops_activation,
     torch_ops_control,
     torch_ops_image,
     torch_ops_loss,

@@ -145,9 +145,10 @@ def _block_places(padded: list[int], block: Ints, strides: Ints, dilations: Ints
     """Flat position in the padded image of each (element of block, block), in row-major order."""
     rank = len(padded)
     counts = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(padded, block, strides, dilations, strict=True)]
-    axes = np.ix_(*(np.arange(k) * d for k, d in zip(block, dilations, strict=True)), *(
-        np.arange(c) * s for c, s in zip(counts, strides, strict=True)
-    ))
+    axes = np.ix_(
+        *(np.arange(k) * d for k, d in zip(block, dilations, strict=True)),
+        *(np.arange(c) * s for c, s in zip(counts, strides, strict=True)),
+    )
     flat: Any = 0
     for i in range(rank):
         flat = flat * padded[i] + axes[i] + axes[rank + i]
@@ -253,3 +254,51 @@ def deform_conv(
     kernel = W.reshape(group, W.shape[0] // group, -1)
     result = torch.matmul(kernel, columns_in).reshape(batch, W.shape[0], out_h, out_w)
     return result if B is None else result + B.reshape(1, -1, 1, 1)
+
+
+@TORCH.op("NonMaxSuppression")
+def non_max_suppression(
+    boxes: Tensor,
+    scores: Tensor,
+    max_output_boxes_per_class: Ints | None = None,
+    iou_threshold: Tensor | None = None,
+    score_threshold: Tensor | None = None,
+    *,
+    center_point_box: int = 0,
+) -> Tensor:
+    """One round per kept box, over all batches and classes at once; rows are cut to the kept ones at the end."""
+    (batches, classes, count), kept = scores.shape, max_output_boxes_per_class[0] if max_output_boxes_per_class else 0
+    overlap = _overlaps(boxes, bool(center_point_box))
+    limit = 0.0 if iou_threshold is None else iou_threshold
+    alive = torch.ones_like(scores, dtype=torch.bool) if score_threshold is None else scores > score_threshold
+    batch = torch.arange(batches).unsqueeze(1).expand(batches, classes)
+    label = torch.arange(classes).unsqueeze(0).expand(batches, classes)
+    rows, valid = [torch.zeros((batches, classes, 3), dtype=torch.int64)], [torch.zeros_like(alive[..., 0])]
+    for _ in range(min(kept, count)):
+        best = torch.argmax(torch.where(alive, scores, float("-inf")), -1)
+        valid.append(alive.any(-1))
+        rows.append(torch.stack((batch, label, best), -1))
+        near = overlap[batch, best] > limit
+        alive = alive & ~near & (torch.arange(count) != best.unsqueeze(-1))
+    return torch.stack(rows, 2).reshape(-1, 3)[torch.stack(valid, 2).reshape(-1)]
+
+
+def _overlaps(boxes: Tensor, centred: bool) -> Tensor:
+    """Intersection over union of every pair: [batch, boxes, boxes]."""
+    if centred:
+        x, y, width, height = boxes.unbind(-1)
+        left, top, right, bottom = x - width / 2, y - height / 2, x + width / 2, y + height / 2
+    else:
+        y1, x1, y2, x2 = boxes.unbind(-1)
+        left, right = torch.minimum(x1, x2), torch.maximum(x1, x2)
+        top, bottom = torch.minimum(y1, y2), torch.maximum(y1, y2)
+
+    def shared(low: Tensor, high: Tensor) -> Tensor:
+        width = torch.minimum(high.unsqueeze(-1), high.unsqueeze(-2)) - torch.maximum(
+            low.unsqueeze(-1), low.unsqueeze(-2)
+        )
+        return torch.clamp(width, min=0.0)
+
+    area = (right - left) * (bottom - top)
+    common = shared(left, right) * shared(top, bottom)
+    return common / (area.unsqueeze(-1) + area.unsqueeze(-2) - common)

@@ -16,7 +16,11 @@ from graphnet.lower.torch_ops import TORCH
 
 Sizes = tuple[int, ...]
 _CONV: dict[int, Callable[..., Tensor]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
-_CONV_TRANSPOSE: dict[int, Callable[..., Tensor]] = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
+_CONV_TRANSPOSE: dict[int, Callable[..., Tensor]] = {
+    1: F.conv_transpose1d,
+    2: F.conv_transpose2d,
+    3: F.conv_transpose3d,
+}
 _MAX_POOL: dict[int, Callable[..., Any]] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 _AVG_POOL: dict[int, Callable[..., Tensor]] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
@@ -36,7 +40,8 @@ def resolve_pads(
     if auto_pad == "VALID":
         return (0,) * rank, (0,) * rank
     total = tuple(
-        max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n) for n, k, s, d in zip(size, kernel, strides, dilations, strict=True)
+        max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n)
+        for n, k, s, d in zip(size, kernel, strides, dilations, strict=True)
     )
     small, large = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
     return (small, large) if auto_pad == "SAME_UPPER" else (large, small)
@@ -100,7 +105,9 @@ def conv_transpose(
         s * (n - 1) + o + (k - 1) * d + 1 for n, k, s, d, o in zip(size, kernel, strides, dilations, extra, strict=True)
     )
     if output_shape is not None or auto_pad.startswith("SAME"):
-        wanted = tuple(output_shape)[-rank:] if output_shape else tuple(n * s for n, s in zip(size, strides, strict=True))
+        wanted = (
+            tuple(output_shape)[-rank:] if output_shape else tuple(n * s for n, s in zip(size, strides, strict=True))
+        )
         before, after = _split_pads([f - w for f, w in zip(full, wanted, strict=True)], upper=auto_pad == "SAME_UPPER")
     else:
         before, after = resolve_pads(auto_pad, pads, size, kernel, strides, dilations)
@@ -201,23 +208,23 @@ def average_pool(
     direct = before == after and set(dilations) == {1} and rank in _AVG_POOL
     if direct and all(2 * p <= k for p, k in zip(before, kernel_shape, strict=True)):
         return _AVG_POOL[rank](X, kernel_shape, strides, before, bool(ceil_mode), bool(count_include_pad))
-    total, dims = _window_sum(X, before, after, kernel_shape, strides, dilations, ceil_mode)
+    total = _window_sum(X, before, after, kernel_shape, strides, dilations, ceil_mode)
     counted = torch.ones((1, 1, *X.shape[2:]), dtype=X.dtype)
     if count_include_pad:
         counted, before, after = pad_spatial(counted, before, after, 1.0), (0,) * rank, (0,) * rank
-    return total / _window_sum(counted, before, after, kernel_shape, strides, dilations, ceil_mode)[0]
+    return total / _window_sum(counted, before, after, kernel_shape, strides, dilations, ceil_mode)
 
 
 def _window_sum(
     x: Tensor, before: Sizes, after: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, ceil_mode: int
-) -> tuple[Tensor, Sizes]:
+) -> Tensor:
     if ceil_mode:
         after = tuple(
             high + _ceil_extra(n, low, high, k, s, d)
             for n, low, high, k, s, d in zip(x.shape[2:], before, after, kernel, strides, dilations, strict=True)
         )
     dims = tuple(range(-len(kernel), 0))
-    return windows(pad_spatial(x, before, after), kernel, strides, dilations).sum(dims), dims
+    return windows(pad_spatial(x, before, after), kernel, strides, dilations).sum(dims)
 
 
 @TORCH.op("LpPool")
@@ -236,7 +243,7 @@ def lp_pool(
     strides, dilations = _ones(strides, rank), _ones(dilations, rank)
     before, after = resolve_pads(auto_pad, pads, X.shape[2:], kernel_shape, strides, dilations)
     powers = torch.abs(X) ** p
-    total, _ = _window_sum(powers, before, after, kernel_shape, strides, dilations, ceil_mode)
+    total = _window_sum(powers, before, after, kernel_shape, strides, dilations, ceil_mode)
     return total ** (1.0 / p)
 
 
@@ -256,7 +263,8 @@ def global_max_pool(X: Tensor) -> Tensor:
 
 @TORCH.op("GlobalLpPool")
 def global_lp_pool(X: Tensor, *, p: int = 2) -> Tensor:
-    return torch.linalg.vector_norm(X, p, _spatial(X), keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(X, p, _spatial(X), keepdim=True)
+    return norm
 
 
 @TORCH.op("MaxUnpool")

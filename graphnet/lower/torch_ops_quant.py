@@ -125,7 +125,8 @@ def conv_integer(
 def _exact_conv(x: Tensor, w: Tensor, bias: Tensor | None, **options: Any) -> Tensor:
     """Integer convolution through float64, exact below 2^53."""
     wide = None if bias is None else bias.to(torch.float64)
-    return conv(x.to(torch.float64), w.to(torch.float64), wide, **options).to(torch.int32)
+    total: Tensor = conv(x.to(torch.float64), w.to(torch.float64), wide, **options)
+    return total.to(torch.int32)
 
 
 def _requantized(total: Tensor, scale: Tensor, zero_point: Tensor) -> Tensor:
@@ -172,4 +173,3 @@ def qlinear_conv(
     del kernel_shape
     total = _exact_conv(_centred(x, x_zero_point, 1), _centred(w, w_zero_point, 0), B, strides=strides, **options)
     return _requantized(total, x_scale * _aligned(w_scale, total, 1, 0) / y_scale, y_zero_point)
-

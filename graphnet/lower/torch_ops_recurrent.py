@@ -98,7 +98,9 @@ def _activations(
 
 def _plain(layer: _Layer, names: tuple[str, ...] | None, default: tuple[str, ...]) -> bool:
     """Whether PyTorch's own layer computes this."""
-    standard = not names or tuple(name.lower() for name in names) == tuple(n.lower() for n in default) * layer.directions
+    standard = (
+        not names or tuple(name.lower() for name in names) == tuple(n.lower() for n in default) * layer.directions
+    )
     return standard and layer.lengths is None and layer.clip is None and layer.direction != "reverse"
 
 
@@ -112,9 +114,7 @@ def _native(
         if layer.B is not None:
             weights += [prearranged(_rows(order, d, half=h), layer.B) for h in (0, 1)]
     has_bias = layer.B is not None
-    output, *finals = function(
-        layer.X, state, weights, has_bias, 1, 0.0, False, layer.directions == 2, False
-    )
+    output, *finals = function(layer.X, state, weights, has_bias, 1, 0.0, False, layer.directions == 2, False)
     length, batch, _ = output.shape
     Y = output.reshape(length, batch, layer.directions, -1).transpose(1, 2)
     return layer.outputs(Y, *finals)
@@ -131,9 +131,7 @@ def _rows(order: tuple[int, ...], direction: int, half: int | None = None) -> Ca
     return arrange
 
 
-def _stepwise(
-    layer: _Layer, states: tuple[Tensor, ...], steps: list[Step]
-) -> tuple[Tensor, ...]:
+def _stepwise(layer: _Layer, states: tuple[Tensor, ...], steps: list[Step]) -> tuple[Tensor, ...]:
     """Unroll over time; `steps[d]` maps (x_t, states) to the next states, of which the first is the output."""
     outputs, finals = [], []
     times = range(layer.X.shape[0])
@@ -274,9 +272,7 @@ def gru(
             old = states[0]
             joint = F.linear(x, w_gates, wb_gates) + F.linear(old, r_gates, rb_gates)
             z, r = f(_clip(joint, clip)).chunk(2, -1)
-            recurrent = (
-                r * F.linear(old, r_new, rb_new) if linear_before_reset else F.linear(r * old, r_new, rb_new)
-            )
+            recurrent = r * F.linear(old, r_new, rb_new) if linear_before_reset else F.linear(r * old, r_new, rb_new)
             new = g(_clip(F.linear(x, w_new, wb_new) + recurrent, clip))
             return ((1.0 - z) * new + z * old,)
 

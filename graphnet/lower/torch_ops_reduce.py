@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphnet.lower.table import Context, Ints
+from graphnet.lower.table import Ints
 from graphnet.lower.torch_linear import DOMAIN
-from graphnet.lower.torch_ops import TORCH
+from graphnet.lower.torch_ops import TORCH, unsigned
 
 
 @TORCH.op("MatMul")
@@ -89,7 +89,9 @@ def _extreme(data: Tensor, dims: tuple[int, ...], keep: bool, *, largest: bool) 
     if any(data.shape[dim] == 0 for dim in dims):
         return torch.full(_reduced_shape(data, dims, keep), _identity(data.dtype, largest), dtype=data.dtype)
     if data.dtype == torch.bool:
-        reduced = torch.amax(data.to(torch.uint8), dims, keep) if largest else torch.amin(data.to(torch.uint8), dims, keep)
+        reduced = (
+            torch.amax(data.to(torch.uint8), dims, keep) if largest else torch.amin(data.to(torch.uint8), dims, keep)
+        )
         return reduced.to(torch.bool)
     return torch.amax(data, dims, keep) if largest else torch.amin(data, dims, keep)
 
@@ -115,7 +117,8 @@ def _prod(data: Tensor, dims: tuple[int, ...], keep: bool) -> Tensor:
 
 def _norm(data: Tensor, dims: tuple[int, ...], keep: bool, order: int) -> Tensor:
     if data.is_floating_point():
-        return torch.linalg.vector_norm(data, order, dims, keep)
+        norm: Tensor = torch.linalg.vector_norm(data, order, dims, keep)
+        return norm
     if order == 1:
         return _sum(torch.abs(data), dims, keep)
     return torch.sqrt(_sum(data * data, dims, keep).to(torch.float64)).to(data.dtype)
@@ -165,16 +168,20 @@ def cumsum(x: Tensor, axis: Ints, *, exclusive: int = 0, reverse: int = 0) -> Te
 
 
 @TORCH.op("TopK")
+@unsigned("ordered")
 def topk(X: Tensor, K: Ints, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[Tensor, ...]:
     values, indices = torch.topk(X, K[0], axis, bool(largest), bool(sorted))
     return values, indices
 
 
 @TORCH.op("Unique")
-def unique(X: Tensor, *, axis: int | None = None, sorted: int = 1, context: Context) -> tuple[Tensor, ...]:
-    del sorted, context
+def unique(X: Tensor, *, axis: int | None = None, sorted: int = 1) -> tuple[Tensor, ...]:
     values, inverse, counts = torch.unique(X, True, True, True, dim=axis)
-    size = inverse.numel()
-    positions = torch.arange(size)
-    first = torch.full(counts.shape, size).scatter_reduce(0, inverse.reshape(-1), positions, "amin")
-    return values, first, inverse.reshape(-1), counts
+    inverse = inverse.reshape(-1)
+    positions = torch.arange(inverse.shape[0])
+    first = torch.full_like(counts, inverse.shape[0]).scatter_reduce(0, inverse, positions, "amin")
+    if sorted:
+        return values, first, inverse, counts
+    order = torch.argsort(first)
+    rank = torch.argsort(order)
+    return torch.index_select(values, axis or 0, order), first[order], rank[inverse], counts[order]

@@ -68,7 +68,7 @@ def split(
     input: Tensor, split: Ints | None = None, *, axis: int = 0, num_outputs: int | None = None, context: Context
 ) -> tuple[Tensor, ...]:
     if split is not None:
-        return tuple(torch.split(input, split, axis))
+        return tuple(torch.split(input, list(split), axis))
     parts = num_outputs or len(context.node.outputs)
     size = -(-input.shape[axis] // parts)
     return tuple(torch.split(input, size, axis))
@@ -198,9 +198,10 @@ def _pad_constant(
     pads = [p for low, high in zip(reversed(before), reversed(after), strict=True) for p in (low, high)]
     while len(pads) > 2 and pads[-2:] == [0, 0]:
         del pads[-2:]
-    if known is not None or value is None or not isinstance(value, Tensor):
-        number = known.item() if known is not None else value or 0
-        return F.pad(data, pads, value=number)
+    if known is not None:
+        return F.pad(data, pads, value=known.item())
+    if not isinstance(value, Tensor):
+        return F.pad(data, pads, value=value or 0)
     inside = F.pad(torch.ones(data.shape, dtype=torch.bool), pads, value=False)
     return torch.where(inside, F.pad(data, pads), value)
 

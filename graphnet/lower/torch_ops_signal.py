@@ -21,10 +21,11 @@ def dft(
     dim = (axis[0] if axis else -2) % input.ndim
     length = dft_length[0] if dft_length else None
     real = input.shape[-1] == 1
-    signal = input[..., 0] if real else torch.view_as_complex(input.contiguous())
+    signal: Tensor = input[..., 0] if real else torch.view_as_complex(input.contiguous())
     if inverse:
         if onesided:
-            return torch.fft.irfft(signal, length, dim).unsqueeze(-1)
+            wave: Tensor = torch.fft.irfft(signal, length, dim)
+            return wave.unsqueeze(-1)
         return torch.view_as_real(torch.fft.ifft(signal, length, dim))
     if onesided and real:
         return torch.view_as_real(torch.fft.rfft(signal, length, dim))

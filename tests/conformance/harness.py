@@ -20,18 +20,25 @@ from graphnet.ir.graph import Graph, Value
 from graphnet.ir.onnx_bridge import from_onnx
 
 COMPILE_TIME_INPUTS: Mapping[str, tuple[int, ...]] = {
-    "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "ConstantOfShape": (0,), "CumSum": (1,),
-    "DFT": (1, 2), "Dropout": (1, 2), "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0, 1),
+    "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "CumSum": (1,),
+    "ConstantOfShape": (0,), "DFT": (1, 2), "Dropout": (1, 2), "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0, 1),
     "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4), "NonMaxSuppression": (2,), "OneHot": (1,), "Pad": (1, 3),
     "Range": (0, 1, 2), "ReduceL1": (1,), "ReduceL2": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,),
     "ReduceMax": (1,), "ReduceMean": (1,), "ReduceMin": (1,), "ReduceProd": (1,), "ReduceSum": (1,),
     "ReduceSumSquare": (1,), "Reshape": (1,), "Resize": (1, 2, 3), "STFT": (1, 3), "Slice": (1, 2, 3, 4),
-    "Split": (1,), "Squeeze": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "AffineGrid": (1,),
+    "Split": (1,), "Squeeze": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Upsample": (1,), 
+    "Unsqueeze": (1,),
 }  # fmt: skip
 """Inputs that decide shapes or trip counts: a graph of the benchmark has them as constants, a node test as inputs."""
 BFLOAT16_RTOL = 2**-6
 """Two units in the last place, as in ONNX's own runner."""
 EXCLUDED_DOMAINS = frozenset({"ai.onnx.preview.training", "ai.onnx.ml", "ai.onnx.preview"})
+EXCLUDED_OPERATORS = frozenset({
+    "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct",
+    "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence",
+    "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "ImageDecoder",
+})  # fmt: skip
+"""Operators on sequences, optionals, strings and encoded files: GraphIR's values are tensors."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +87,25 @@ def _prepare(test: Any) -> Case | None:
     if any(item.domain in EXCLUDED_DOMAINS for item in test.model.opset_import):
         return None
     inputs, outputs = test.data_sets[0]
-    if not all(isinstance(array, np.ndarray | np.generic) for array in [*inputs, *outputs]):
+    if any(node.op_type in EXCLUDED_OPERATORS for node in test.model.graph.node):
         return None
-    arrays = [np.asarray(array) for array in [*inputs, *outputs]]
+    if not all(isinstance(array, np.ndarray | np.generic | onnx.TensorProto) for array in [*inputs, *outputs]):
+        return None
+    arrays = [_array(item) for item in [*inputs, *outputs]]
     if any(array.dtype.kind in "OUS" for array in arrays):
         return None
     named = dict(zip((item.name for item in test.model.graph.input), arrays[: len(inputs)], strict=True))
     try:
         model = _with_constants(test.model, named)
-        graph = clean(from_onnx(model))
+        graph = clean(from_onnx(model, parameters=()))
     except GraphFormatError:
         return None
     kept = {item.name: named[item.name] for item in graph.inputs}
     return Case(test.name, graph, kept, tuple(arrays[len(inputs) :]), test.rtol, test.atol)
+
+
+def _array(item: np.ndarray | np.generic | onnx.TensorProto) -> np.ndarray:
+    return numpy_helper.to_array(item) if isinstance(item, onnx.TensorProto) else np.asarray(item)
 
 
 def _with_constants(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> onnx.ModelProto:

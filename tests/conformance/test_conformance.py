@@ -1,0 +1,61 @@
+"""ONNX's node tests over every compiler: each case passes, or stands in the compiler's gap table and fails."""
+
+from __future__ import annotations
+
+import importlib
+from fnmatch import fnmatchcase
+
+import pytest
+
+from graphnet import compilers
+from tests.conformance import harness
+
+COMPILERS = ("torch",)
+"""A compiler's gaps are in `gaps_<name>.py`; it is covered once it is named here."""
+TARGET = compilers.Target(threads=1)
+LEAST_PASSING = 0.95
+
+
+def gaps(name: str) -> tuple[harness.Gap, ...]:
+    found: tuple[harness.Gap, ...] = importlib.import_module(f"tests.conformance.gaps_{name}").GAPS
+    return found
+
+
+def gap_of(name: str, case: str) -> harness.Gap | None:
+    return next((gap for gap in gaps(name) if fnmatchcase(case, gap.pattern)), None)
+
+
+@pytest.fixture(scope="module", params=COMPILERS)
+def compiler(request: pytest.FixtureRequest) -> compilers.Compiler:
+    found = compilers.get(request.param)
+    found.configure(TARGET)
+    return found
+
+
+@pytest.mark.parametrize("case", list(harness.cases()))
+def test_node(compiler: compilers.Compiler, case: str) -> None:
+    gap = gap_of(compiler.name, case)
+    if gap is None:
+        harness.check(harness.cases()[case], harness.run(harness.cases()[case], compiler, TARGET))
+        return
+    try:
+        harness.check(harness.cases()[case], harness.run(harness.cases()[case], compiler, TARGET))
+    except Exception:
+        return
+    pytest.fail(f"{compiler.name} passes {case}: take the gap '{gap.pattern}' ({gap.reason}) out of the table")
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_gaps_exist_and_say_why(name: str) -> None:
+    for gap in gaps(name):
+        assert any(fnmatchcase(case, gap.pattern) for case in harness.cases()), f"no case matches {gap.pattern}"
+        assert gap.word in ("notimpl", "notyet", "never")
+        assert len(gap.reason) > 10
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_enough_cases_pass(name: str) -> None:
+    cases = harness.cases()
+    assert len(cases) >= 1600, "the import refuses node tests that it used to take"
+    passing = sum(gap_of(name, case) is None for case in cases)
+    assert passing / len(cases) >= LEAST_PASSING
