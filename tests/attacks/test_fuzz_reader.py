@@ -205,7 +205,8 @@ def test_any_expression(text: str) -> None:
         parsed = dims.parse(text)
     except GraphFormatError:
         return
-    assert dims.parse(str(parsed)) == parsed
+    if len(str(parsed)) <= dims.MAX_LENGTH:
+        assert dims.parse(str(parsed)) == parsed
 
 
 def fuzz(seconds: float, seed: int) -> None:

@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from graphnet.ir import dims, fileio, tensors, validate
+from graphnet.ir import dims, expression, fileio, tensors, validate
 from graphnet.ir.fills import DTYPES
 from graphnet.ir.graph import FORMAT, OPSET, Fill, Graph
 
@@ -37,7 +37,7 @@ def test_numbers() -> None:
     assert f"at most {validate.MAX_DEPTH} deep" in PAGE
     assert f"at most {validate.MAX_RANK} dimensions" in PAGE
     assert f"at most {dims.MAX_LENGTH} characters and {dims.MAX_DEPTH} nested" in PAGE
-    assert f"at most {dims.MAX_TERMS}\n  terms" in PAGE
+    assert f"at most {expression.MAX_TERMS}\n  terms" in PAGE
     assert f"of at most {dims.MAX_EXPONENT}." in PAGE
     assert f"{tensors.quantiles()[-1]:.6f}" in PAGE
     assert f"window of at most {fileio.ZSTD_MAX_WINDOW >> 20} MiB" in PAGE
