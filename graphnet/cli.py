@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from graphnet import evaluator
 from graphnet.errors import GraphNetError
+from graphnet.evaluator import output_console
 
 app = typer.Typer(
     name="graphnet",
@@ -50,7 +50,7 @@ def info(graph: GraphFile, json: Annotated[bool, typer.Option(help="Print metada
     found = finalize(_read(graph))
     if json:
         bare = msgspec.structs.replace(found, inputs=(), outputs=(), weights={}, nodes=(), values={})
-        Console().print_json(msgspec.json.encode(bare).decode())
+        output_console().print_json(msgspec.json.encode(bare).decode())
     else:
         _print_info(found, graph)
 
@@ -61,7 +61,7 @@ def verify(graphs: Annotated[list[str], typer.Argument(help="Graph files, folder
     from graphnet.dataset import catalog
     from graphnet.ir import finalize
 
-    console, bad, count = Console(soft_wrap=True), 0, 0
+    console, bad, count = output_console(), 0, 0
     for where in graphs:
         for file in catalog.graph_files(where):
             count += 1
@@ -103,7 +103,7 @@ def score(
     from graphnet import api
     from graphnet.report import tables
 
-    Console().print(tables.score_table(api.load_results(results), baseline, penalty, failure))
+    output_console().print(tables.score_table(api.load_results(results), baseline, penalty, failure))
 
 
 @app.command()
@@ -111,7 +111,7 @@ def compilers() -> None:
     """Compilers that are known, what each needs, and what is installed here."""
     from graphnet.report import tables
 
-    Console().print(tables.compiler_table())
+    output_console().print(tables.compiler_table())
 
 
 @app.command()
@@ -119,7 +119,7 @@ def schema() -> None:
     """Print the JSON Schema of the graph format."""
     from graphnet.ir.schema import json_schema
 
-    Console().print_json(data=json_schema())
+    output_console().print_json(data=json_schema())
 
 
 @dataset_app.command("list")
@@ -128,7 +128,7 @@ def dataset_list(where: Annotated[str | None, typer.Argument(help="Subset, folde
     from graphnet.dataset import catalog
     from graphnet.report import tables
 
-    Console().print(tables.graph_table(catalog.load_graphs(*([where] if where else []))))
+    output_console().print(tables.graph_table(catalog.load_graphs(*([where] if where else []))))
 
 
 @dataset_app.command("build")
@@ -140,7 +140,7 @@ def dataset_build(
     """Capture the collection again from its recipes; graphs that are already there are kept."""
     from graphnet.dataset import build
 
-    failures = build.build(output, subsets=subset, names=name, progress=Console().print)
+    failures = build.build(output, subsets=subset, names=name, progress=output_console().print)
     if failures:
         raise typer.Exit(1)
 
@@ -159,4 +159,4 @@ def _read(path: Path):  # type: ignore[no-untyped-def]
 def _print_info(graph, path: Path) -> None:  # type: ignore[no-untyped-def]
     from graphnet.report import tables
 
-    Console().print(tables.graph_card(graph, path))
+    output_console().print(tables.graph_card(graph, path))

@@ -23,6 +23,7 @@ app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option
 
 BACKENDS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "metal": "metal"}
 INTERRUPTED = 130
+PLAIN_WIDTH = 140
 
 
 @app.command()
@@ -53,7 +54,7 @@ def evaluate(
     from graphnet.evaluate.plan import Limits
     from graphnet.report import tables
 
-    console = Console()
+    console = output_console()
     files = [file for where in graph for file in catalog.graph_files(where)]
     spec = Target(device=_backend(backend), spec=target, threads=threads, options=_pairs(option or [], _value))
     limits = Limits(
@@ -71,12 +72,23 @@ def evaluate(
 
 
 def run_app(command: Callable[[], None]) -> None:
-    """Run a command line: GraphNet's own errors become one line and exit status 2."""
+    """Run a command line: GraphNet's own errors, and those of the file system, become one line and exit status 2."""
     try:
         command()
-    except GraphNetError as error:
-        Console(stderr=True, soft_wrap=True).print(f"[red]graphnet:[/red] {error}", highlight=False)
+    except (GraphNetError, OSError) as error:
+        console = Console(stderr=True, soft_wrap=True)
+        console.print("graphnet:", style="red", end=" ")
+        console.print(str(error), markup=False, highlight=False)
         sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("graphnet: interrupted; what was recorded is kept, go on with --resume", style="red")
+        sys.exit(INTERRUPTED)
+
+
+def output_console() -> Console:
+    """Standard output, wide enough for tables where it is no terminal."""
+    console = Console()
+    return console if console.is_terminal else Console(width=PLAIN_WIDTH)
 
 
 def _compilers(text: str) -> list[str]:

@@ -161,8 +161,11 @@ def _open(model: onnx.ModelProto, options: ort.SessionOptions, provider: str) ->
             path = Path(folder, "model.onnx")
             onnx_bridge.save_onnx(model, path)
             return ort.InferenceSession(str(path), options, providers=[provider])
-    except (state.NotImplemented, state.InvalidGraph) as error:
-        raise UnsupportedOp(f"onnxruntime: {str(error).strip().splitlines()[0]}") from error
+    except (state.NotImplemented, state.InvalidGraph, state.Fail) as error:
+        text = str(error).strip().splitlines()[0]
+        if isinstance(error, state.Fail) and "not a registered function/op" not in text:
+            raise
+        raise UnsupportedOp(f"onnxruntime: {text}") from error
 
 
 def _bind(bind: Any, name: str, array: np.ndarray, value: Value) -> None:

@@ -16,7 +16,7 @@ from graphnet.errors import GraphNetError
 from graphnet.evaluate.records import Result
 from graphnet.ir.graph import Graph
 
-SCORE_LEVELS = (-6, -5, -4, -3, 0, 1, 2, 3)
+SCORE_LEVELS = (-6, -5, -3, 0, 1, 2, 3)
 
 
 def summary_table(results: Sequence[Result], baseline: str = "torch") -> Table:
@@ -67,7 +67,7 @@ def score_table(results: Sequence[Result], baseline: str, p: float, b: float) ->
     table = Table(
         title=f"Scores over {baseline} (p={p:g}, b={b:g}); S(t) for t <= 0, ES(t) for t > 0", title_justify="left"
     )
-    for name in ("compiler", "graphs", f"correct at {CORRECT_AT}", "speed-up", *(f"t={t}" for t in SCORE_LEVELS)):
+    for name in ("compiler", "graphs", f"ok at {CORRECT_AT}", "speed-up", *(f"t={t}" for t in SCORE_LEVELS)):
         table.add_column(name, justify="left" if name == "compiler" else "right")
     for name in dict.fromkeys(result.compiler for result in results):
         found = samples(results, baseline, name)

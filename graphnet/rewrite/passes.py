@@ -58,7 +58,8 @@ def apply_passes(graph: Graph, passes: Sequence[str]) -> Graph:
 
 
 def _apply(graph: Graph, name: str) -> Graph:
-    result = _PASSES[name](pin_streams(graph))
+    graph = pin_streams(graph)
+    result = _PASSES[name](graph)
     result.validate()
     if result.inputs != graph.inputs or len(result.outputs) != len(graph.outputs):
         raise UsageError(f"pass '{name}' changed the inputs or outputs of graph '{graph.name}'")

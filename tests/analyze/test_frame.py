@@ -12,7 +12,13 @@ from graphnet.evaluate.records import CompileTime, Memory, Result, Stage, Timing
 
 
 def record(
-    graph: str, compiler: str, verdict: Verdict = "ok", *, ms: int = 0, level: int | None = -5, stage: Stage | None = None
+    graph: str,
+    compiler: str,
+    verdict: Verdict = "ok",
+    *,
+    ms: int = 0,
+    level: int | None = -5,
+    stage: Stage | None = None,
 ) -> Result:
     return Result(
         run_id="r", graph_id=f"GN-2026-CV-{graph}", graph=graph, subset="vision", structure_hash=graph,

@@ -55,7 +55,7 @@ def test_published_rows(alpha: float, beta: float, lam: float, eta: float, publi
     samples += [(None, None, 3)] * (1000 - correct)
     got = scores(samples, -5)
     assert (got.alpha, got.beta, got.lam) == pytest.approx((alpha, beta, lam))
-    assert got.S == pytest.approx(published, abs=0.003)
+    assert pytest.approx(published, abs=0.003) == got.S
 
 
 def _by_sample(samples: list[Sample], t: int, p: float, b: float) -> float:
@@ -80,9 +80,9 @@ SAMPLES = st.one_of(
 @given(st.lists(SAMPLES, min_size=1, max_size=30), st.integers(-11, 4), st.floats(0, 1), st.floats(0.01, 1))
 def test_both_forms_agree(samples: list[Sample], t: int, p: float, b: float) -> None:
     got: Scores = scores(samples, t, p=p, b=b)
-    assert got.ES == pytest.approx(_by_sample(samples, t, p, b), rel=1e-9)
+    assert pytest.approx(_by_sample(samples, t, p, b), rel=1e-9) == got.ES
     if t <= 0:
-        assert got.ES == pytest.approx(got.S)
+        assert pytest.approx(got.S) == got.ES
 
 
 @pytest.mark.parametrize("speedup", [0.0, -1.0, math.inf, math.nan])
