@@ -13,12 +13,13 @@ from onnx import ModelProto
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir import fileio
-from graphnet.ir.graph import Body, Dim, Fill, Graph, walk
+from graphnet.ir.graph import Body, Dim, Dimension, Fill, Graph, Uniform, walk
 from graphnet.ir.onnx_bridge_convert import upgrade
 from graphnet.ir.onnx_bridge_infer import Inference, used_symbols
 from graphnet.ir.onnx_bridge_read import Declared, Reader, ReadOptions
 from graphnet.ir.onnx_bridge_tensors import tensor_type
 from graphnet.ir.onnx_bridge_write import save_onnx, to_onnx
+from graphnet.ir.symbolic import minimum, sub
 
 __all__ = ["from_onnx", "infer", "save_onnx", "tensor_type", "to_onnx"]
 
@@ -26,6 +27,7 @@ BATCH_NAMES = frozenset({"batch", "batch_size", "b", "bs", "n", "N", "B"})
 DEFAULT_RANGE = (1, 4096)
 DEFAULT_SIZE = 128
 """Of a symbol that is not a batch size, where the caller gives no range."""
+_PASSING = frozenset({"Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"})
 DimRange = Dim | tuple[int, int] | tuple[int, int, int]
 
 
@@ -73,7 +75,7 @@ def import_model(
     # literals come last, so that folding them away later leaves the others' positions (and random streams) alone
     weights = dict(sorted(read.weights.items(), key=lambda item: item[1].role == "constant"))
     graph = Graph(inputs=read.inputs, outputs=read.outputs, weights=weights, nodes=read.nodes, **metadata)
-    return infer(graph, read.declared, dims)
+    return _with_legal_indices(infer(graph, read.declared, dims), options.fills)
 
 
 def infer(
@@ -89,6 +91,27 @@ def infer(
     values = {name: scope.types[name] for node in nodes for name in node.outputs if name}
     done = msgspec.structs.replace(graph, nodes=tuple(nodes), values=values)
     return msgspec.structs.replace(done, dims=used_dims(done, dims or {}))
+
+
+def _with_legal_indices(graph: Graph, given: Collection[str]) -> Graph:
+    """Integer inputs of which the caller said nothing get the range of the tables that they index."""
+    highest: dict[str, Dimension] = {}
+    origin = {item.name: item.name for item in graph.inputs if item.dtype in ("int32", "int64")}
+    for node in graph.nodes:
+        if node.op in _PASSING and not node.domain and node.inputs and node.inputs[0] in origin:
+            origin[node.outputs[0]] = origin[node.inputs[0]]
+        elif node.op in ("Gather", "GatherElements") and len(node.inputs) > 1 and node.inputs[1] in origin:
+            shape, axis = graph.type_of(node.inputs[0]).shape, node.attrs.get("axis", 0)
+            if isinstance(axis, int) and -len(shape) <= axis < len(shape):
+                name = origin[node.inputs[1]]
+                highest[name] = minimum(highest.get(name, shape[axis]), shape[axis])
+    changed = tuple(
+        msgspec.structs.replace(item, fill=Uniform(low=0, high=sub(highest[item.name], 1)))
+        if item.name in highest and item.name not in given and highest[item.name] != 0
+        else item
+        for item in graph.inputs
+    )
+    return msgspec.structs.replace(graph, inputs=changed)
 
 
 def declared_types(graph: Graph) -> dict[str, Declared]:

@@ -10,6 +10,7 @@ import msgspec
 from graphnet.errors import GraphFormatError
 from graphnet.ir.graph import Body, Dimension, Input, Node, Value, bodies
 from graphnet.ir.onnx_bridge_nodes import Result, attributes_with_defaults, title
+from graphnet.ir.onnx_bridge_read import default_fill
 from graphnet.ir.onnx_bridge_tensors import exact, literal
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _body(walk: Inference, body: Body, scope: Scope, shapes: Sequence[Value] | N
         if len(shapes) != len(body.inputs):
             raise GraphFormatError(f"a nested graph takes {len(body.inputs)} inputs, its node gives {len(shapes)}")
         typed = zip(body.inputs, shapes, strict=True)
-        inputs = tuple(Input(name=i.name, dtype=t.dtype, shape=t.shape, fill=i.fill) for i, t in typed)
+        inputs = tuple(Input(name=i.name, dtype=t.dtype, shape=t.shape, fill=default_fill(t)) for i, t in typed)
         body = msgspec.structs.replace(body, inputs=inputs)
     nodes, names, inner = walk.run(body, scope)
     outputs = [inner.type_of(name) for name in names]
@@ -75,10 +76,10 @@ def _loop(walk: Inference, node: Node, types: list[Value | None], scope: Scope) 
         head[1] = Value(dtype="bool", shape=body.inputs[1].shape)
     done, results = _body(walk, body, scope, head + states)
     carried = results[1 : 1 + len(states)]
-    wider = [_widen(walk, a, b, i.name) for a, b, i in zip(states, carried, body.inputs[2:], strict=False)]
+    wider = [_widen(walk, *both) for both in zip(states, carried, body.inputs[2:], strict=False)]
     if wider != states:
         done, results = _body(walk, body, scope, head + wider)
-        carried = [_widen(walk, a, b, node.name) for a, b in zip(wider, results[1:], strict=False)]
+        carried = results[1 : 1 + len(states)]
     trips: Dimension | None = None
     known = scope.known(node.inputs[0]) if node.inputs and node.inputs[0] else None
     if known is not None and known.size == 1 and _always_true(node, body, done, scope):
@@ -86,7 +87,7 @@ def _loop(walk: Inference, node: Node, types: list[Value | None], scope: Scope) 
     scans: list[Result]
     scans = [(value.dtype, (trips, *value.shape)) for value in results[1 + len(states) :]]
     node = msgspec.structs.replace(node, attrs=node.attrs | {"body": done})
-    return node, [(value.dtype, value.shape) for value in carried] + scans
+    return node, [_union([a, b], node) for a, b in zip(wider, carried, strict=False)] + scans
 
 
 def _always_true(node: Node, body: Body, done: Body, scope: Scope) -> bool:
@@ -105,12 +106,14 @@ def _always_true(node: Node, body: Body, done: Body, scope: Scope) -> bool:
     return weight is not None and exact(weight.fill) and bool(literal(weight, name).reshape(-1)[0])
 
 
-def _widen(walk: Inference, a: Value, b: Value, name: str) -> Value:
-    """A type that holds for the first and every later trip."""
-    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
-        raise GraphFormatError(f"loop state '{name}' changes from {a.dtype}{list(a.shape)} to {b.dtype}{list(b.shape)}")
-    sizes = [x if x == y else walk.symbol(f"{name}_size") for x, y in zip(a.shape, b.shape, strict=True)]
-    return Value(dtype=a.dtype, shape=tuple(sizes))
+def _widen(walk: Inference, first: Value, later: Value, stated: Input) -> Value:
+    """A type that holds for the first and every later trip; sizes that differ have the symbol that the body states."""
+    if first.dtype != later.dtype or len(first.shape) != len(later.shape):
+        found = f"from {first.dtype}{list(first.shape)} to {later.dtype}{list(later.shape)}"
+        raise GraphFormatError(f"loop state '{stated.name}' changes {found}")
+    named = stated.shape if len(stated.shape) == len(first.shape) else first.shape
+    sizes = zip(first.shape, later.shape, named, strict=True)
+    return Value(dtype=first.dtype, shape=tuple(a if a == b else walk.varying(c, stated.name) for a, b, c in sizes))
 
 
 def _scan(walk: Inference, node: Node, types: list[Value | None], scope: Scope) -> tuple[Node, list[Result]]:
@@ -139,10 +142,10 @@ def _scan(walk: Inference, node: Node, types: list[Value | None], scope: Scope) 
 
 
 def _union(types: list[Value], node: Node) -> Result:
-    """One type for the results of both branches: dimensions that differ are unknown."""
+    """One type for results of either branch, or of any trip: dimensions that differ are unknown."""
     first = types[0]
     if any(t.dtype != first.dtype or len(t.shape) != len(first.shape) for t in types):
         found = " and ".join(f"{t.dtype}{list(t.shape)}" for t in types)
-        raise GraphFormatError(f"node '{node.name}' (If): the branches give {found}")
+        raise GraphFormatError(f"node '{node.name}' ({node.op}): its graph gives {found}")
     columns = zip(*(t.shape for t in types), strict=True)
     return first.dtype, tuple(column[0] if len(set(column)) == 1 else None for column in columns)

@@ -114,6 +114,9 @@ def _relabelled(model: ModelProto) -> ModelProto:
 
 
 def _converted(model: ModelProto, version: int) -> ModelProto:
+    if version < 9 and any(node.op_type == "Scan" for graph in graphs(model.graph) for node in graph.node):
+        # the converter takes it over as it is, though its inputs had a batch axis until opset 8
+        raise GraphFormatError(f"Scan of opset {version} cannot be converted to {OPSET}", where="$.opset_import")
     sparse = list(model.graph.sparse_initializer)
     try:
         converted = version_converter.convert_version(model, OPSET)

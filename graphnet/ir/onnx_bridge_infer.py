@@ -106,6 +106,7 @@ class Inference:
         self.evaluates = rewriter is not None
         self.fresh: dict[str, int] = {}
         self._taken = set(graph.dims) | {s for i in graph.inputs for d in i.shape for s in dims_.symbols(d)}
+        self._bindable = used_symbols([item.shape for item in graph.inputs])
         self._ranges = {name: (dim.min, dim.max) for name, dim in graph.dims.items()}
         self._settled_dims: dict[str, Dimension] = {}
         self._memo: dict[Hashable, list[Result]] = {}
@@ -138,6 +139,12 @@ class Inference:
             name = f"{legal}_{count}"
         self._taken.add(name)
         return name
+
+    def varying(self, stated: Dimension, name: str) -> str:
+        """The stated size where it is a symbol that only the run determines, else a new one."""
+        if isinstance(stated, str) and dims_.SYMBOL.fullmatch(stated) and stated not in self._bindable:
+            return stated
+        return self.symbol(f"{name}_size")
 
     def _step(self, node: Node, scope: Scope) -> Node:
         types: list[Value | None] = []

@@ -15,7 +15,6 @@ from graphnet.ir import dims
 from graphnet.ir.graph import (
     Attr,
     Body,
-    Constant,
     Dimension,
     DType,
     Fill,
@@ -27,12 +26,24 @@ from graphnet.ir.graph import (
     TensorAttr,
     Uniform,
     Value,
+    Values,
     Weight,
 )
 from graphnet.ir.onnx_bridge_nodes import PartialShape
-from graphnet.ir.onnx_bridge_tensors import dense, dtype_name, fill_of, random_fill, to_array
+from graphnet.ir.onnx_bridge_tensors import (
+    ROLE_KEY,
+    ROLES,
+    Role,
+    default_role,
+    dense,
+    dtype_name,
+    fill_of,
+    random_fill,
+    to_array,
+)
 
 MAX_NESTING = 8
+_MAX_TEXTS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -106,26 +117,30 @@ class Reader:
             place = f"{where}.sparse_initializer[{index}]"
             name = self._define(sparse.values.name, names, place)
             array = dense(sparse, self.options.limit, place)
-            weights[name] = self._exact(sparse.values.name, array, dtype_name(sparse.values.data_type, place))
+            dtype = dtype_name(sparse.values.data_type, place)
+            weights[name] = self._exact(array, dtype, self._role(sparse.values.name, dtype, sparse.values))
         return weights
 
     def _weight(self, tensor: TensorProto, where: str) -> Weight:
         dtype = dtype_name(tensor.data_type, where)
         given = self.options.fills.get(tensor.name)
         if given is None:
-            return self._exact(tensor.name, to_array(tensor, where), dtype)
+            return self._exact(to_array(tensor, where), dtype, self._role(tensor.name, dtype, tensor))
         shape = tuple(int(size) for size in tensor.dims)
-        return Weight(dtype=dtype, shape=shape, fill=given, role=self._role(tensor.name, dtype))  # type: ignore[arg-type]
+        return Weight(dtype=dtype, shape=shape, fill=given, role=self._role(tensor.name, dtype, tensor))
 
-    def _exact(self, name: str, array: np.ndarray, dtype: DType) -> Weight:
+    def _exact(self, array: np.ndarray, dtype: DType, role: Role) -> Weight:
         fill: Fill = fill_of(array, dtype)
         if self.options.weights == "random" and dtype.startswith(("float", "bfloat")) and array.size > 1:
             fill = random_fill(array)
-        return Weight(dtype=dtype, shape=array.shape, fill=fill, role=self._role(name, dtype))  # type: ignore[arg-type]
+        return Weight(dtype=dtype, shape=array.shape, fill=fill, role=role)
 
-    def _role(self, name: str, dtype: DType) -> str:
+    def _role(self, name: str, dtype: DType, tensor: TensorProto | None = None) -> Role:
         if self.options.parameters is None:
-            return "parameter" if dtype.startswith(("float", "bfloat", "complex")) else "constant"
+            stated = (
+                [item.value for item in tensor.metadata_props if item.key == ROLE_KEY] if tensor is not None else []
+            )
+            return ROLES.get(stated[0], default_role(dtype)) if stated else default_role(dtype)
         if name in self.options.parameters:
             return "parameter"
         return "buffer" if name in self.options.buffers else "constant"
@@ -145,7 +160,7 @@ class Reader:
             if not nested and self._is_weight(info.name):
                 weights[name] = self._weight_input(info.name, type_, place)
             else:
-                fill = self.options.fills.get(info.name) or default_fill(type_.dtype)
+                fill = self.options.fills.get(info.name) or default_fill(type_)
                 found.append(Input(name=name, dtype=type_.dtype, shape=type_.shape, fill=fill))
         return tuple(found)
 
@@ -157,7 +172,7 @@ class Reader:
         fill = self.options.fills.get(name)
         if fill is None or len(shape) != len(type_.shape):
             raise GraphFormatError(f"input '{name}' is a weight: it needs a fill and a static shape", where=where)
-        return Weight(dtype=type_.dtype, shape=shape, fill=fill, role=self._role(name, type_.dtype))  # type: ignore[arg-type]
+        return Weight(dtype=type_.dtype, shape=shape, fill=fill, role=self._role(name, type_.dtype))
 
     def _input_type(self, info: ValueInfoProto, where: str, *, nested: bool) -> Value:
         declared = self._type(info.type, info.name, where)
@@ -219,9 +234,11 @@ class Reader:
 
     def _dimension(self, dim: onnx.TensorShapeProto.Dimension, where: str) -> Dimension | None:
         if dim.HasField("dim_value"):
-            if dim.dim_value < 0:
+            if dim.dim_value >= 0:
+                return int(dim.dim_value)
+            if ".input" in where:
                 raise GraphFormatError(f"negative dimension {dim.dim_value}", where=where)
-            return int(dim.dim_value)
+            return None  # exporters write -1 for an unknown size of a value, which inference finds
         return self._symbol(dim.dim_param) if dim.dim_param else None
 
     def _symbol(self, text: str) -> Dimension:
@@ -349,12 +366,13 @@ def constant_value(proto: NodeProto, limit: int, where: str) -> tuple[np.ndarray
     raise GraphFormatError(f"a Constant has no attribute '{attribute.name}'", where=where)
 
 
-def default_fill(dtype: DType) -> Fill:
+def default_fill(type_: Value) -> Fill:
     """How to generate data for an input of which only the type is known."""
-    if dtype.startswith(("float", "bfloat", "complex")):
+    if type_.dtype.startswith(("float", "bfloat", "complex")):
         return Normal()
-    if dtype == "string":
-        return Constant(value=0)
+    if type_.dtype == "string":
+        count = math.prod(dim if isinstance(dim, int) else 0 for dim in type_.shape)
+        return Values(data=("text",) * min(count, _MAX_TEXTS))
     return Uniform(low=0, high=1)
 
 

@@ -5,18 +5,26 @@ from __future__ import annotations
 import base64
 import math
 import zlib
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
 from graphnet.errors import GraphFormatError
-from graphnet.ir import tensors
+from graphnet.ir import fills, tensors
 from graphnet.ir.graph import Bytes, Constant, DType, File, Fill, Normal, Scalar, TensorAttr, Uniform, Values, Weight
 
 VALUES_LIMIT = 64
 """Elements up to which exact data is spelled out."""
+
+_PACKED_WELL = 1 << 20
+"""Bytes up to which compression is worth its time; larger tensors are weights, which hardly shrink."""
+ROLE_KEY = "graphnet.role"
+"""Metadata of a TensorProto: the role of the weight, where its dtype does not tell."""
+
+Role = Literal["parameter", "buffer", "constant"]
+ROLES: dict[str, Role] = {"parameter": "parameter", "buffer": "buffer", "constant": "constant"}
 
 _CODES: dict[str, int] = {
     "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "float32": TensorProto.FLOAT,
@@ -43,6 +51,11 @@ def dtype_name(code: int, where: str = "$") -> DType:
     except KeyError:
         known = dict(zip(TensorProto.DataType.values(), TensorProto.DataType.keys(), strict=True))
         raise GraphFormatError(f"element type {known.get(code, code)} is not supported", where=where) from None
+
+
+def default_role(dtype: str) -> Role:
+    """The role of an initializer of which nothing else is known: floats are parameters."""
+    return "parameter" if dtype.startswith(("float", "bfloat", "complex")) else "constant"
 
 
 def to_array(proto: TensorProto, where: str) -> np.ndarray:
@@ -101,7 +114,9 @@ def fill_of(array: np.ndarray, dtype: str) -> Constant | Values | Bytes:
             return Constant(value=scalar(flat[0]))
     raw = np.ascontiguousarray(flat)
     little = raw.astype(raw.dtype.newbyteorder("<"), copy=False)
-    return Bytes(data=base64.b64encode(zlib.compress(little.tobytes(), 6)).decode())
+    if little.nbytes <= _PACKED_WELL:
+        return fills.pack(little.tobytes())
+    return Bytes(data=base64.b64encode(zlib.compress(little.tobytes(), 1)).decode())
 
 
 def scalar(item: Any) -> Scalar:

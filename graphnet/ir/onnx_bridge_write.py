@@ -11,9 +11,9 @@ import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from graphnet.ir import tensors as tensors_
-from graphnet.ir.graph import OPSET, Body, Graph, Node, Value, walk
+from graphnet.ir.graph import OPSET, Body, Graph, Node, Value, Weight, walk
 from graphnet.ir.onnx_bridge_nodes import IR_VERSION, node_proto, type_proto
-from graphnet.ir.onnx_bridge_tensors import literal, to_proto
+from graphnet.ir.onnx_bridge_tensors import ROLE_KEY, default_role, literal, to_proto
 
 PRODUCER = "graphnet"
 _EXTERNAL_THRESHOLD = 1024
@@ -30,7 +30,7 @@ def to_onnx(graph: Graph, tensors: Mapping[str, np.ndarray] | None = None) -> Mo
     for item in graph.inputs:
         proto.input.append(_info(item.name, Value(dtype=item.dtype, shape=item.shape)))
     for name, weight in graph.weights.items():
-        proto.initializer.append(to_proto(np.asarray(arrays[name]), weight.dtype, name))
+        proto.initializer.append(_initializer(np.asarray(arrays[name]), weight, name))
     _write_level(graph, proto, graph.outputs, [graph.type_of(name) for name in graph.outputs])
     opsets = [helper.make_opsetid("", OPSET)]
     opsets += [helper.make_opsetid(domain, 1) for domain in sorted({node.domain for node in walk(graph)} - {""})]
@@ -95,13 +95,21 @@ def _write_body(body: Body, proto: GraphProto, name: str) -> None:
     for item in body.inputs:
         proto.input.append(_info(item.name, Value(dtype=item.dtype, shape=item.shape)))
     for key, weight in body.weights.items():
-        proto.initializer.append(to_proto(literal(weight, key), weight.dtype, key))
+        proto.initializer.append(_initializer(literal(weight, key), weight, key))
     types = [body.values.get(output) for output in body.outputs]
     for index, output in enumerate(body.outputs):
         literal_ = body.weights.get(output)
         if literal_ is not None:
             types[index] = Value(dtype=literal_.dtype, shape=literal_.shape)
     _write_level(body, proto, body.outputs, types)
+
+
+def _initializer(array: np.ndarray, weight: Weight, name: str) -> TensorProto:
+    """The tensor, with its role where that is not what its dtype alone says."""
+    proto = to_proto(array, weight.dtype, name)
+    if weight.role != default_role(weight.dtype):
+        proto.metadata_props.add(key=ROLE_KEY, value=weight.role)
+    return proto
 
 
 def _info(name: str, type_: Value | None) -> ValueInfoProto:

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir import dims
-from graphnet.ir.dims import Expr
+from graphnet.ir.expression import Atom, Expr
 from graphnet.ir.graph import Dimension
 
-Term = tuple[tuple[dims.Atom, ...], int]
+Term = tuple[tuple[Atom, ...], int]
 _MAX_DIVISION_STEPS = 16
 
 
@@ -154,7 +154,7 @@ def resolve(dim: Dimension, ranges: Mapping[str, tuple[int, int]]) -> Dimension:
     return total
 
 
-def _resolved(atom: dims.Atom, ranges: Mapping[str, tuple[int, int]]) -> Dimension:
+def _resolved(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> Dimension:
     arguments = [resolve(dims.to_dimension(argument), ranges) for argument in atom.arguments]
     if not arguments:
         return atom.kind
@@ -199,7 +199,7 @@ def _bounds_within(a: Dimension, ranges: Mapping[str, tuple[int, int]]) -> tuple
     return low, high
 
 
-def _atom_bounds(atom: dims.Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int | None, int | None]:
+def _atom_bounds(atom: Atom, ranges: Mapping[str, tuple[int, int]]) -> tuple[int | None, int | None]:
     """Bounds of a factor; None below for one that may be negative."""
     if not atom.arguments:
         return ranges.get(atom.kind, (1, None))
