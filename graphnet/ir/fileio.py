@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterable, Mapping
@@ -17,13 +16,14 @@ import zstandard
 from graphnet.errors import GraphFormatError
 from graphnet.ir import explain, sidecar
 from graphnet.ir.graph import Graph
+from graphnet.ir.limits import max_bytes as max_bytes
+from graphnet.ir.limits import too_big
 from graphnet.ir.memory import paused_collector
 from graphnet.ir.validate import validate
 
 if TYPE_CHECKING:
     import numpy as np
 
-DEFAULT_MAX_BYTES = 2 << 30
 ZSTD_LEVEL = 12
 ZSTD_MAX_WINDOW = 1 << 27
 """Bytes; what `zstd -19` uses at most is 8 MiB, `--ultra -22` 128 MiB."""
@@ -33,16 +33,6 @@ _FEED = 1 << 10
 _decoder = msgspec.json.Decoder(Graph)
 _encoder = msgspec.json.Encoder()
 _SECTIONS: dict[str, Any] = {"inputs": (), "outputs": (), "weights": {}, "nodes": (), "values": {}}
-
-
-def max_bytes() -> int:
-    """Largest graph file that is read, in bytes, compressed and decompressed: `GRAPHNET_MAX_BYTES` or 2 GiB."""
-    text = os.environ.get("GRAPHNET_MAX_BYTES", "")
-    if not text:
-        return DEFAULT_MAX_BYTES
-    if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise GraphFormatError(f"GRAPHNET_MAX_BYTES is '{text}'; it must be a number of bytes, such as {1 << 30}")
-    return int(text)
 
 
 def load(path: str | os.PathLike[str]) -> Graph:
@@ -131,18 +121,14 @@ def _read(path: Path) -> bytes:
     with path.open("rb") as stream:
         data = stream.read(limit + 1)
     if len(data) > limit:
-        raise GraphFormatError(_too_big("file", limit), file=str(path))
+        raise GraphFormatError(too_big("file", limit), file=str(path))
     return data
-
-
-def _too_big(what: str, limit: int) -> str:
-    return f"the {what} is larger than {limit:,} bytes; raise GRAPHNET_MAX_BYTES if you trust it"
 
 
 def _loads(data: bytes) -> Graph:
     limit = max_bytes()
     if len(data) > limit:
-        raise GraphFormatError(_too_big("graph", limit))
+        raise GraphFormatError(too_big("graph", limit))
     if data[:4] == zstandard.FRAME_HEADER:
         data = _decompress(data, limit)
     try:
@@ -171,7 +157,7 @@ def _decompress(data: bytes, limit: int) -> bytes:
         for start in range(0, len(data), _FEED):
             out.write(decompressor.decompress(view[start : start + _FEED]))
             if out.tell() > limit:
-                raise GraphFormatError(_too_big("decompressed graph", limit))
+                raise GraphFormatError(too_big("decompressed graph", limit))
             if decompressor.eof:
                 break
     except zstandard.ZstdError as error:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite, prod
 from typing import get_args
 
 from graphnet.errors import GraphBindError, GraphFormatError
 from graphnet.ir import dims
 from graphnet.ir.graph import Bytes, Constant, DType, File, Fill, Normal, Uniform, Values
+from graphnet.ir.limits import max_bytes, too_big
 from graphnet.ir.sidecar import NAMES
 
 DTYPES: frozenset[str] = frozenset(get_args(DType))
@@ -41,6 +41,8 @@ ITEM_BYTES: Mapping[str, int] = {
 }  # fmt: skip
 """Bytes of one element in a `bytes` fill and in memory (4-bit elements take one byte each)."""
 _FOUR_BIT = ("int4", "uint4", "float4e2m1")
+_FEED, _PIECE = 1 << 16, 1 << 20
+"""Bytes that go into and come out of the decompressor at once."""
 _NONFINITE = ("nan", "inf", "-inf")
 _LACKS_INFINITY = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2fnuz", "float4e2m1")
 
@@ -70,28 +72,47 @@ def check_fill(fill: Fill, dtype: str, shape: tuple[int, ...] | None, sizes: Map
             )
         check_elements(fill.data, dtype, f"{where}.data")
     elif isinstance(fill, Bytes):
-        _check_bytes(fill, dtype, shape, where)
+        for _ in _pieces(fill, dtype, prod(shape), where):
+            pass
     else:
         raise GraphFormatError(f"unknown fill {type(fill).__name__}", where=where)
 
 
 def unpack(fill: Bytes, dtype: str, count: int, where: str = "$") -> bytes:
-    """The exact bytes of `count` elements; never more memory than they need. Raises GraphFormatError."""
+    """The exact bytes of `count` elements, checked; never more memory than they need. Raises GraphFormatError."""
+    return b"".join(_pieces(fill, dtype, count, where))
+
+
+def _pieces(fill: Bytes, dtype: str, count: int, where: str) -> Iterator[bytes]:
+    """The checked bytes of `count` elements, piece by piece."""
     if dtype not in ITEM_BYTES:
         raise GraphFormatError(f"dtype {dtype} cannot have fill 'bytes'", where=where)
     expected = count * ITEM_BYTES[dtype]
+    if expected > max_bytes():
+        raise GraphFormatError(too_big("tensor", max_bytes()), where=f"{where}.data")
+    found, stream = 0, zlib.decompressobj()
     try:
-        packed = base64.b64decode(fill.data, validate=True)
-        stream = zlib.decompressobj()
-        data = stream.decompress(packed, expected + 1)
-    except (binascii.Error, ValueError, zlib.error) as error:
+        packed = memoryview(base64.b64decode(fill.data, validate=True))
+        start, rest = 0, b""
+        while found <= expected and not stream.eof and (rest or start < len(packed)):
+            piece = stream.decompress(rest or packed[start : start + _FEED], _PIECE)
+            start += 0 if rest else _FEED
+            rest = stream.unconsumed_tail
+            found += len(piece)
+            _check_piece(piece, dtype, f"{where}.data")
+            yield piece
+    except (ValueError, zlib.error) as error:
         raise GraphFormatError(f"not base64 of zlib data: {error}", where=f"{where}.data") from None
-    except (OverflowError, MemoryError):
-        raise GraphFormatError(f"{expected:,} bytes do not fit into memory", where=f"{where}.data") from None
-    if len(data) != expected or not stream.eof or stream.unused_data:
-        found = "more" if len(data) > expected else "other data than" if len(data) == expected else f"{len(data)}, not"
-        raise GraphFormatError(f"holds {found} the {expected} bytes of {count} {dtype}", where=f"{where}.data")
-    return data
+    if found != expected or not stream.eof or stream.unused_data or start < len(packed):
+        amount = "more than" if found > expected else "other data than" if found == expected else f"{found}, not"
+        raise GraphFormatError(f"holds {amount} the {expected} bytes of {count} {dtype}", where=f"{where}.data")
+
+
+def _check_piece(data: bytes, dtype: str, where: str) -> None:
+    if dtype == "bool" and data.translate(None, b"\0\1"):
+        raise GraphFormatError("a bool is one byte, 0 or 1", where=where)
+    if dtype in _FOUR_BIT and data.translate(None, bytes(range(16))):
+        raise GraphFormatError("a 4-bit element is one byte, 0 to 15", where=where)
 
 
 def pack(data: bytes) -> Bytes:
@@ -189,11 +210,3 @@ def _check_bound(number: int | float, dtype: str, where: str) -> None:
     low, high = (0, 1) if dtype == "bool" else INTEGER_RANGES[dtype]
     if not isfinite(number) or number != int(number) or not low <= number <= high:
         raise GraphFormatError(f"{number} is no {dtype}, which is {low} to {high}", where=where)
-
-
-def _check_bytes(fill: Bytes, dtype: str, shape: tuple[int, ...], where: str) -> None:
-    data = unpack(fill, dtype, prod(shape), where)
-    if dtype == "bool" and data.translate(None, b"\0\1"):
-        raise GraphFormatError("a bool is one byte, 0 or 1", where=f"{where}.data")
-    if dtype in _FOUR_BIT and data.translate(None, bytes(range(16))):
-        raise GraphFormatError("a 4-bit element is one byte, 0 to 15", where=f"{where}.data")

@@ -104,6 +104,9 @@ def fill_array(fill: Fill, dtype: str, shape: Shape, name: str, key: int = 0) ->
     if len(static) != len(shape):
         raise GraphFormatError(f"tensor '{name}': shape {list(shape)} has symbols; bind the graph first")
     try:
+        if isinstance(fill, Bytes):
+            data = bytearray(unpack(fill, dtype, prod(static)))
+            return np.frombuffer(data, numpy_dtype(dtype)).reshape(static)
         check_fill(fill, dtype, static, {}, "$")
     except GraphFormatError as error:
         raise GraphFormatError(f"tensor '{name}': {error.cause}", where=error.where) from None
@@ -113,8 +116,6 @@ def fill_array(fill: Fill, dtype: str, shape: Shape, name: str, key: int = 0) ->
         return np.full(static, _element(fill.value), numpy_dtype(dtype))
     if isinstance(fill, Values):
         return np.array([_element(item) for item in fill.data], numpy_dtype(dtype)).reshape(static)
-    if isinstance(fill, Bytes):
-        return np.frombuffer(bytearray(unpack(fill, dtype, prod(static))), numpy_dtype(dtype)).reshape(static)
     return sidecar.read(fill if isinstance(fill, File) else File(), dtype, static, name)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 from graphnet.errors import GraphBindError, GraphFormatError
 from graphnet.ir import dims
 from graphnet.ir.explain import member
-from graphnet.ir.fills import DTYPES, check_fill
-from graphnet.ir.graph import OPSET, Body, File, FloatAttr, Graph, Node, Shape, TensorAttr
+from graphnet.ir.expression import LIMIT
+from graphnet.ir.fills import DTYPES, ITEM_BYTES, check_fill
+from graphnet.ir.graph import OPSET, Body, Bytes, File, FloatAttr, Graph, Input, Node, Shape, TensorAttr, Weight
+from graphnet.ir.limits import max_bytes, too_big
 from graphnet.ir.order import cycle, defined_at
 
 MAX_NAME = 1024
@@ -58,7 +60,7 @@ def _check_header(graph: Graph) -> None:
         where = member("$.dims", name)
         if not dims.SYMBOL.fullmatch(name):
             raise GraphFormatError("a symbol is a letter or _, then up to 127 letters, digits or _", where=where)
-        if not 0 <= dim.min <= dim.default <= dim.max < dims.LIMIT:
+        if not 0 <= dim.min <= dim.default <= dim.max < LIMIT:
             raise GraphFormatError(
                 f"0 <= min <= default <= max < 2**63 does not hold: {dim.min}, {dim.default}, {dim.max}", where=where
             )
@@ -89,6 +91,8 @@ class _Checker:
         self.good_shapes: set[Shape] = set()
         self.good_operators: set[tuple[str, str]] = set()
         self.enclosing: list[Graph | Body] = []
+        self.packed = 0
+        """Bytes that all `bytes` fills so far decompress to."""
 
     def graph(self, graph: Graph | Body, where: str, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -123,7 +127,7 @@ class _Checker:
             high = getattr(item.fill, "high", None)
             if isinstance(high, str):
                 self.expression(high, f"{place}.fill.high")
-            check_fill(item.fill, item.dtype, None if symbols else item.shape, self.sizes, f"{place}.fill")  # type: ignore[arg-type]
+            self.fill(item, None if symbols else item.shape, f"{place}.fill")  # type: ignore[arg-type]
         return [item.name for item in graph.inputs]
 
     def weights(self, graph: Graph | Body, where: str, depth: int) -> list[str]:
@@ -136,7 +140,7 @@ class _Checker:
                 raise GraphFormatError("a weight's shape has no symbols", where=f"{place}.shape")
             if depth and isinstance(weight.fill, File):
                 raise GraphFormatError("a weight of a nested graph cannot have fill 'file'", where=f"{place}.fill")
-            check_fill(weight.fill, weight.dtype, weight.shape, {}, f"{place}.fill")
+            self.fill(weight, weight.shape, f"{place}.fill")
         return list(graph.weights)
 
     def nodes(self, graph: Graph | Body, where: str, depth: int) -> list[str]:
@@ -233,10 +237,17 @@ class _Checker:
             self.graph(value, where, depth + 1)
         elif isinstance(value, TensorAttr):
             self.type(value.dtype, value.shape, where)
-            check_fill(value.fill, value.dtype, value.shape, {}, f"{where}.fill")
+            self.fill(value, value.shape, f"{where}.fill")
         else:
             return isinstance(value, FloatAttr)
         return True
+
+    def fill(self, item: Input | Weight | TensorAttr, shape: tuple[int, ...] | None, where: str) -> None:
+        if isinstance(item.fill, Bytes):
+            self.packed += prod(shape or ()) * ITEM_BYTES.get(item.dtype, 0)
+            if self.packed > max_bytes():  # many small files' worth of bombs are a bomb
+                raise GraphFormatError(too_big("content of all 'bytes' fills", max_bytes()), where=where)
+        check_fill(item.fill, item.dtype, shape, self.sizes if isinstance(item, Input) else {}, where)
 
     def type(self, dtype: str, shape: Shape, where: str) -> None:
         if dtype not in DTYPES:

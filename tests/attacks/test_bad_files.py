@@ -203,6 +203,10 @@ EDITS: list[tuple[str, Callable[[Document], None], str, str]] = [
      "$.weights.table.fill.data", "2, not"),
     ("bytes-bomb", put("weights", "table", "fill", "data", value=packed(bytes(10**8))),
      "$.weights.table.fill.data", "more"),
+    ("bytes-bomb-of-true-size", put("weights", "table", value={"dtype": "uint8", "shape": [10**8], "fill": {
+     "kind": "bytes", "data": packed(bytes(10**8))}}), "$.weights.table.fill", "larger than 33,554,432 bytes"),
+    ("bytes-bombs-together", lambda d: d["weights"].update({f"t{i}": {"dtype": "uint8", "shape": [10**7], "fill": {
+     "kind": "bytes", "data": packed(bytes(10**7))}} for i in range(4)}), "$.weights.t3.fill", "all 'bytes' fills"),
     ("bytes-bool-of-7", put("weights", "table", value={"dtype": "bool", "shape": [1], "fill": {"kind": "bytes",
      "data": packed(b"\7")}}), "$.weights.table.fill.data", "0 or 1"),
     ("bytes-for-strings", put("weights", "table", "dtype", value="string"), "$.weights.table.fill", "string"),
