@@ -2,7 +2,8 @@
 
 `python benchmarks/harness_overhead.py [--compilers torch,jax] [--rounds 5]` runs small graphs twice each, in turn: in
 a child of a fork server that is up, and in a fresh interpreter that imports the framework for this one job. Reference
-outputs are in the cache before. Prints the median and the largest overhead of both, in seconds, and the ratio of the medians.
+outputs are in the cache before. Prints the median and the largest overhead of both, in seconds, and the ratio of the
+medians.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def main() -> None:
     parser.add_argument("--compilers", default="torch,jax,onnxruntime,inductor")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"{'compiler':12} {'jobs':>4} {'forked: median':>14} {'max':>6} {'fresh: median':>14} {'max':>6} {'ratio':>6}")
+    print(
+        f"{'compiler':12} {'jobs':>4} {'forked: median':>14} {'max':>6} {'fresh: median':>14} {'max':>6} {'ratio':>6}"
+    )
     medians = []
     for compiler in arguments.compilers.split(","):
         forked, fresh = measure(compiler, arguments.rounds)
@@ -82,7 +85,12 @@ def mlp(width: int) -> Graph:
     """softmax(relu(x W1) W2) on float32[8, width]."""
     shape = (8, width)
     weight = Weight(dtype="float32", shape=(width, width), fill=Normal(std=width**-0.5))
-    steps = [("MatMul", ("x", "w1"), "a"), ("Relu", ("a",), "b"), ("MatMul", ("b", "w2"), "c"), ("Softmax", ("c",), "y")]
+    steps = [
+        ("MatMul", ("x", "w1"), "a"),
+        ("Relu", ("a",), "b"),
+        ("MatMul", ("b", "w2"), "c"),
+        ("Softmax", ("c",), "y"),
+    ]
     return Graph(
         name=f"mlp{width}",
         inputs=(Input(name="x", dtype="float32", shape=shape),),

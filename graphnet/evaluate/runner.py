@@ -171,6 +171,11 @@ class _Session:
         outcome = watch(server, work, self._limits)
         if problem and outcome.stage == "check":
             outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {problem}")
+        if outcome.verdict in ("timeout", "crashed") and server.ready.threads > 1:
+            note = (
+                f"the fork server has {server.ready.threads} threads: a lock that one held at the fork may be the cause"
+            )
+            outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
         return outcome, server.ready.versions
 
     def _reference(self, job: Job, prepared: _Prepared) -> tuple[str, str]:

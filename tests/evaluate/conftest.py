@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphnet.compilers import Target
-from graphnet.evaluate import oracle
+from graphnet.evaluate import oracle, procfs
 from graphnet.evaluate.plan import Job, Limits, graph_digest
 from graphnet.evaluate.records import Result
 from graphnet.evaluate.runner import run
@@ -21,6 +22,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GRAPHNET_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def processes_left(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """Asks for all processes that this test started, directly or not, and that still live."""
+    token = secrets.token_hex(8)
+    monkeypatch.setenv("GRAPHNET_TEST", token)
+    return lambda: procfs.marked(f"GRAPHNET_TEST={token}")
 
 
 @pytest.fixture

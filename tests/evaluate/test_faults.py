@@ -17,27 +17,12 @@ from graphnet.evaluate.runner import run
 
 Evaluate = Callable[..., Result]
 MakeJob = Callable[..., Job]
+Processes = Callable[[], list[int]]
 SHORT = Limits(load_s=0.5, compile_s=0.5, run_s=0.5, check_s=0.5)
 STAGES = ["load", "compile", "run", "check"]
 
 
-def jobs_left() -> list[int]:
-    """Processes of any server of this test process."""
-    return [
-        pid
-        for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-        if b"GRAPHNET_SERVER=" in _environment(pid) and pid != os.getpid()
-    ]
-
-
-def _environment(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
-
-
-def test_a_sound_compiler_is_ok(evaluate: Evaluate) -> None:
+def test_a_sound_compiler_is_ok(evaluate: Evaluate, processes_left: Processes) -> None:
     result = evaluate()
     assert (result.verdict, result.stage, result.message) == ("ok", None, "")
     assert result.level is not None
@@ -57,7 +42,7 @@ def test_a_sound_compiler_is_ok(evaluate: Evaluate) -> None:
     assert result.flops == 32
     assert result.noise is not None
     assert len(result.noise.before_ns) == len(result.noise.after_ns) == 10
-    assert jobs_left() == []
+    assert processes_left() == []
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -125,11 +110,11 @@ def test_garbage_on_the_report_channel(evaluate: Evaluate) -> None:
     assert any("report channel" in note for note in result.notes)
 
 
-def test_processes_left_behind_are_killed(evaluate: Evaluate) -> None:
+def test_processes_left_behind_are_killed(evaluate: Evaluate, processes_left: Processes) -> None:
     result = evaluate("processes", "run")
     assert result.verdict == "ok"
     assert any("3 processes that the job left behind" in note for note in result.notes)
-    assert jobs_left() == []
+    assert processes_left() == []
 
 
 def test_thread_left_behind(evaluate: Evaluate) -> None:
@@ -180,12 +165,14 @@ def test_failed_profiling_is_a_note(evaluate: Evaluate, fault: str) -> None:
     assert len(result.notes) == 1
 
 
-def test_killed_server_is_replaced_and_its_orphans_die(make_job: MakeJob, limits: Limits) -> None:
+def test_killed_server_is_replaced_and_its_orphans_die(
+    make_job: MakeJob, limits: Limits, processes_left: Processes
+) -> None:
     jobs = [make_job("a"), make_job("b", "kill_server", "compile"), make_job("c")]
     results = list(run(jobs, limits=limits))
     assert [result.verdict for result in results] == ["ok", "crashed", "ok"]
     assert "fork server of 'faulty:Faulty' ended with signal 9" in results[1].message
-    assert jobs_left() == []
+    assert processes_left() == []
 
 
 def test_jobs_do_not_see_each_other(make_job: MakeJob, limits: Limits) -> None:

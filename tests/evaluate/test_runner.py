@@ -21,6 +21,7 @@ from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph
 
 MakeJob = Callable[..., Job]
+Processes = Callable[[], list[int]]
 HERE = Path(__file__).parent
 NO_FAULT = Target(options={"fault": "", "at": ""})
 
@@ -54,18 +55,6 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def children_of_servers() -> set[int]:
-    found = set()
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            environment = Path("/proc", entry, "environ").read_bytes()
-        except OSError:
-            continue
-        if b"GRAPHNET_SERVER=" in environment:
-            found.add(int(entry))
-    return found
-
-
 def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -79,13 +68,15 @@ def graphs_of(results: list[Result]) -> list[str]:
     return [result.graph for result in results]
 
 
-def test_sigkill_of_the_parent_then_resume(tmp_path: Path, files: list[str], limits: Limits) -> None:
+def test_sigkill_of_the_parent_then_resume(
+    tmp_path: Path, files: list[str], limits: Limits, processes_left: Processes
+) -> None:
     folder = tmp_path / "results"
     parent = start_parent(folder, "faulty:Slow", files)
     assert [line(parent), line(parent)] == ["a ok", "b ok"]
     parent.kill()
     parent.communicate()
-    assert wait_until(lambda: not children_of_servers()), "the server and its child outlived the parent"
+    assert wait_until(lambda: not processes_left()), "the server and its child outlived the parent"
     with Store(folder) as store:
         before = store.results()
         assert graphs_of(before)[:2] == ["a", "b"]
@@ -103,23 +94,25 @@ def test_sigkill_of_the_parent_then_resume(tmp_path: Path, files: list[str], lim
         assert resumed == graphs_of(before)
 
 
-def test_grandchildren_die_with_a_killed_parent(tmp_path: Path, files: list[str]) -> None:
+def test_grandchildren_die_with_a_killed_parent(tmp_path: Path, files: list[str], processes_left: Processes) -> None:
     parent = start_parent(tmp_path / "results", "faulty:Nested", files)
-    # parent, server, job, two sleeps and a daemon
-    assert wait_until(lambda: len(children_of_servers()) == 5), children_of_servers()
+    # the parent, the server, job, two sleeps and a daemon
+    assert wait_until(lambda: len(processes_left()) == 6), processes_left()
     parent.kill()
     parent.communicate()
-    assert wait_until(lambda: not children_of_servers())
+    assert wait_until(lambda: not processes_left())
 
 
-def test_interrupt_leaves_a_whole_store_and_no_processes(tmp_path: Path, files: list[str]) -> None:
+def test_interrupt_leaves_a_whole_store_and_no_processes(
+    tmp_path: Path, files: list[str], processes_left: Processes
+) -> None:
     folder = tmp_path / "results"
     parent = start_parent(folder, "faulty:Slow", files)
     assert line(parent) == "a ok"
     parent.send_signal(signal.SIGINT)
     _, errors = parent.communicate(timeout=20)
     assert "KeyboardInterrupt" in errors
-    assert not children_of_servers()
+    assert not processes_left()
     with Store(folder) as store:
         assert 1 <= len(store.results()) < 6
 
@@ -191,12 +184,12 @@ def test_without_resume_a_new_run_begins(tmp_path: Path, make_job: MakeJob, limi
         assert store.results(first.run_id) == [first]
 
 
-def test_closing_the_iterator_kills_the_server(make_job: MakeJob, limits: Limits) -> None:
+def test_closing_the_iterator_kills_the_server(make_job: MakeJob, limits: Limits, processes_left: Processes) -> None:
     results = run([make_job("a"), make_job("b")], limits=limits)
     next(results)
-    assert children_of_servers()
+    assert processes_left()
     results.close()  # type: ignore[attr-defined]
-    assert not children_of_servers()
+    assert not processes_left()
 
 
 def test_store_error_names_the_place(tmp_path: Path) -> None:
