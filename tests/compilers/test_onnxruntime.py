@@ -105,7 +105,7 @@ def test_unknown_operator_is_unsupported() -> None:
         name="g", inputs=(Input(name="x", dtype="float32", shape=(2,)),), outputs=("y",), nodes=(node,),
         values={"y": Value(dtype="float32", shape=(2,))},
     )  # fmt: skip
-    with pytest.raises(UnsupportedOp, match="onnxruntime: .*Mystery"):
+    with pytest.raises(UnsupportedOp, match=r"onnxruntime: .*Mystery"):
         OnnxRuntime().compile(graph, {}, Target())
 
 

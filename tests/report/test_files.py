@@ -17,7 +17,8 @@ RESULT = Result(
         Kernel(name="small", nodes=("n3",), calls=1, total_us=20.0),
         Kernel(name="fused", nodes=("n1", "n2"), calls=4, total_us=160.0),
     ),
-    memory=Memory(baseline=1 << 20, load_peak=2 << 20, compile_peak=8 << 20, run_peak=4 << 20, timeline=((0.5, 3 << 20),)),
+    memory=Memory(baseline=1 << 20, load_peak=2 << 20, compile_peak=8 << 20, run_peak=4 << 20,
+                  timeline=((0.5, 3 << 20),)),
 )  # fmt: skip
 FAILED = Result(
     run_id="r", graph_id="GN-2026-CV-002", graph="vgg", subset="vision", structure_hash="i", compiler="jax",
