@@ -1,0 +1,71 @@
+"""Lowering of a static graph to one JAX function, whose operations carry the names of the graph's nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from graphnet.errors import UnsupportedOp
+from graphnet.ir.graph import Graph, Node, walk
+from graphnet.lower.jax_ops import jax_dtype
+from graphnet.lower.jax_ops_all import JAX
+from graphnet.lower.table import Scope
+
+_SCOPE = re.compile(r"\bnode(\d+)_")
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """`function(params, *inputs)` returns the outputs; `params` are the graph's weights by name."""
+
+    function: Callable[..., tuple[Any, ...]]
+    params: dict[str, np.ndarray]
+    nodes: tuple[str, ...]
+    """Names of the graph's nodes, nested ones included, in the order of their scopes."""
+
+    def node_of(self, op_name: str) -> str:
+        """The node that an `op_name` in HLO metadata belongs to (the innermost one), `""` for none."""
+        found = _SCOPE.findall(op_name)
+        return self.nodes[int(found[-1])] if found else ""
+
+
+def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
+    """The graph as a function to be traced. Raises UnsupportedOp, also while it is traced.
+
+    What a rule must know at compile time is a literal in it; every other weight is an argument, so that XLA cannot
+    work on it ahead of the run.
+    """
+    for item in graph.inputs:
+        jax_dtype(item.dtype)
+        if any(isinstance(dim, str) for dim in item.shape):
+            raise UnsupportedOp(f"jax: input '{item.name}' has symbolic shape {item.shape}; bind the graph first")
+    for node in walk(graph):
+        JAX.entry(node)
+    names = [node.name for node in walk(graph)]
+    scopes = {name: f"node{index}_{re.sub(r'[^A-Za-z0-9.]+', '_', name)}" for index, name in enumerate(names)}
+
+    def around(node: Node) -> AbstractContextManager[Any]:
+        return jax.named_scope(scopes[node.name])
+
+    def function(params: Mapping[str, Any], *inputs: Any) -> tuple[Any, ...]:
+        env = {**params, **{item.name: value for item, value in zip(graph.inputs, inputs, strict=True)}}
+        return Scope(JAX, graph, env, tensors, jnp.asarray, around=around).run()
+
+    return Lowered(function, _run_time(graph, tensors), tuple(names))
+
+
+def _run_time(graph: Graph, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The weights that some rule reads at run time (or a nested graph, or an output)."""
+    used: set[str] = set(graph.outputs)
+    for node in walk(graph):
+        static = set(JAX.compile_time_inputs(node))
+        used.update(name for index, name in enumerate(node.inputs) if index not in static)
+        used.update(name for attr in node.attrs.values() for name in getattr(attr, "outputs", ()))
+    return {name: np.asarray(tensors[name]) for name in graph.weights if name in used}

@@ -1,0 +1,329 @@
+"""JAX rules of convolution and pooling, each written for both layouts: channels second (ONNX's own) and channels last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from graphnet.lower.jax_ops import JAX
+from graphnet.lower.table import Context, Ints
+
+Sizes = tuple[int, ...]
+Pads = tuple[tuple[int, int], ...]
+
+
+def ones(given: Sizes | None, rank: int) -> Sizes:
+    """Strides or dilations as given, else ones."""
+    return tuple(given) if given else (1,) * rank
+
+
+def spatial_axes(rank: int, last: bool) -> Sizes:
+    """The spatial axes of a tensor of this rank."""
+    return tuple(range(1, rank - 1)) if last else tuple(range(2, rank))
+
+
+def per_channel(x: Array, rank: int, last: bool) -> Array:
+    """A vector over channels, shaped to broadcast against a tensor of this rank."""
+    return x.reshape((-1,) if last else (-1, *(1,) * (rank - 2)))
+
+
+def resolve_pads(
+    auto_pad: str, pads: Sizes | None, size: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes
+) -> Pads:
+    """(before, after) of each spatial axis, `auto_pad` worked out by ONNX's formula."""
+    rank = len(kernel)
+    if auto_pad in ("NOTSET", ""):
+        pads = tuple(pads) if pads else (0,) * (2 * rank)
+        return tuple(zip(pads[:rank], pads[rank:], strict=True))
+    if auto_pad == "VALID":
+        return ((0, 0),) * rank
+    totals = [
+        max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n)
+        for n, k, s, d in zip(size, kernel, strides, dilations, strict=True)
+    ]
+    return split_pads(totals, upper=auto_pad == "SAME_UPPER")
+
+
+def split_pads(totals: list[int], *, upper: bool) -> Pads:
+    """Halves of each total; the odd element goes to the end (`upper`) or the beginning."""
+    halves = [(t // 2, t - t // 2) for t in totals]
+    return tuple(halves if upper else [(b, a) for a, b in halves])
+
+
+def _numbers(rank: int, last: bool) -> tuple[str, str, str]:
+    digits = "".join(str(i) for i in range(rank - 2))
+    return (f"N{digits}C", f"{digits}IO", f"N{digits}C") if last else (f"NC{digits}", f"OI{digits}", f"NC{digits}")
+
+
+@JAX.op("Conv")
+def conv(
+    X: Array,
+    W: Array,
+    B: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sizes | None = None,
+    group: int = 1,
+    kernel_shape: Sizes | None = None,
+    pads: Sizes | None = None,
+    strides: Sizes | None = None,
+) -> Array:
+    del kernel_shape
+    return convolve(X, W, B, auto_pad=auto_pad, dilations=dilations, group=group, pads=pads, strides=strides)
+
+
+def convolve(
+    X: Array,
+    W: Array,
+    B: Array | None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sizes | None = None,
+    group: int = 1,
+    pads: Sizes | None = None,
+    strides: Sizes | None = None,
+    last: bool = False,
+) -> Array:
+    """Convolution; channels last take the kernel as [spatial..., in / group, out]."""
+    rank = X.ndim - 2
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
+    size, kernel = (X.shape[1:-1], W.shape[:-2]) if last else (X.shape[2:], W.shape[2:])
+    padding = resolve_pads(auto_pad, pads, size, kernel, strides, dilations)
+    Y = lax.conv_general_dilated(
+        X,
+        W,
+        strides,
+        padding,
+        rhs_dilation=dilations,
+        dimension_numbers=_numbers(X.ndim, last),
+        feature_group_count=group,
+    )
+    return Y if B is None else Y + per_channel(B, X.ndim, last)
+
+
+@JAX.op("ConvTranspose")
+def conv_transpose(
+    X: Array,
+    W: Array,
+    B: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sizes | None = None,
+    group: int = 1,
+    kernel_shape: Sizes | None = None,
+    output_padding: Sizes | None = None,
+    output_shape: Sizes | None = None,
+    pads: Sizes | None = None,
+    strides: Sizes | None = None,
+) -> Array:
+    """A convolution over the input dilated by the strides, with the kernel flipped and its channels exchanged."""
+    del kernel_shape
+    rank, kernel, size = X.ndim - 2, W.shape[2:], X.shape[2:]
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
+    extra = tuple(output_padding) if output_padding else (0,) * rank
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    if output_shape or auto_pad.startswith("SAME"):
+        wanted = output_shape[-rank:] if output_shape else [n * s for n, s in zip(size, strides, strict=True)]
+        full = [s * (n - 1) + o + span for n, s, o, span in zip(size, strides, extra, spans, strict=True)]
+        totals = [f - w for f, w in zip(full, wanted, strict=True)]
+        cut = split_pads(totals, upper=auto_pad == "SAME_UPPER")
+    else:
+        cut = resolve_pads(auto_pad, pads, size, kernel, strides, dilations)
+    padding = [(span - 1 - low, span - 1 - high + o) for span, (low, high), o in zip(spans, cut, extra, strict=True)]
+    inner, outer = W.shape[:2]
+    kernels = jnp.flip(W, tuple(range(2, W.ndim))).reshape(group, inner // group, outer, *kernel)
+    kernels = jnp.swapaxes(kernels, 1, 2).reshape(group * outer, inner // group, *kernel)
+    Y = lax.conv_general_dilated(
+        X, kernels, (1,) * rank, padding, lhs_dilation=strides, rhs_dilation=dilations, feature_group_count=group
+    )
+    return Y if B is None else Y + per_channel(B, X.ndim, last=False)
+
+
+class Window:
+    """A pooling window over the spatial axes of `X`, its attributes resolved."""
+
+    def __init__(
+        self,
+        X: Array,
+        kernel_shape: Sizes,
+        *,
+        auto_pad: str = "NOTSET",
+        ceil_mode: int = 0,
+        dilations: Sizes | None = None,
+        pads: Sizes | None = None,
+        strides: Sizes | None = None,
+        last: bool = False,
+    ) -> None:
+        rank = len(kernel_shape)
+        self.kernel, self.strides, self.dilations = kernel_shape, ones(strides, rank), ones(dilations, rank)
+        self.size, self.last = X.shape[1:-1] if last else X.shape[2:], last
+        self.stated = resolve_pads(auto_pad, pads, self.size, kernel_shape, self.strides, self.dilations)
+        self.padding = self._with_ceil() if ceil_mode else self.stated
+
+    def _with_ceil(self) -> Pads:
+        """Padding with what the last, partial window of ceil mode needs; that window must start inside the input."""
+        extended = []
+        axes = zip(self.stated, self.size, self.kernel, self.strides, self.dilations, strict=True)
+        for (low, high), n, k, s, d in axes:
+            span = (k - 1) * d + 1
+            count = -(-(n + low + high - span) // s) + 1
+            count -= (count - 1) * s >= n + low
+            extended.append((low, high + max(0, (count - 1) * s + span - (n + low + high))))
+        return tuple(extended)
+
+    def _outer(self, inner: tuple[Any, ...], rest: Any) -> tuple[Any, ...]:
+        return (rest, *inner, rest) if self.last else (rest, rest, *inner)
+
+    def reduce(self, x: Any, initial: Any, operation: Callable[..., Any]) -> Any:
+        """`lax.reduce_window` of one array or a tuple of them."""
+        return lax.reduce_window(
+            x,
+            initial,
+            operation,
+            self._outer(self.kernel, 1),
+            self._outer(self.strides, 1),
+            self._outer(self.padding, (0, 0)),
+            window_dilation=self._outer(self.dilations, 1),
+        )
+
+    def sum(self, x: Array) -> Array:
+        """Sum under each window; padding counts as zero."""
+        total: Array = self.reduce(x, np.zeros((), x.dtype), lax.add)
+        return total
+
+    def max(self, x: Array) -> Array:
+        """Largest element under each window."""
+        largest: Array = self.reduce(x, lowest(x), lax.max)
+        return largest
+
+    def mean(self, x: Array, *, include_pad: bool) -> Array:
+        """Mean under each window; stated padding counts as elements only where asked, that of ceil mode never."""
+        counts = self._counts(include_pad)
+        same = counts.size == 0 or bool((counts == counts.flat[0]).all())
+        if same:
+            return self.sum(x) / (float(counts.flat[0]) if counts.size else 1.0)
+        return self.sum(x) / counts.reshape(self._outer(counts.shape, 1)).astype(x.dtype)
+
+    def _counts(self, include_pad: bool) -> np.ndarray:
+        total: Any = np.ones(())
+        axes = zip(self.size, self.kernel, self.strides, self.dilations, self.stated, self.padding, strict=True)
+        for n, k, s, d, (low, high), (_, end) in axes:
+            first, beyond = (0, low + n + high) if include_pad else (low, low + n)
+            starts = np.arange((n + low + end - (k - 1) * d - 1) // s + 1) * s
+            taps = starts[:, None] + np.arange(k) * d
+            total = total[..., None] * ((taps >= first) & (taps < beyond)).sum(1)
+        return np.asarray(total)
+
+
+def lowest(x: Array) -> np.ndarray:
+    """The identity of max: minus infinity, or the smallest integer."""
+    floating = jnp.issubdtype(x.dtype, jnp.floating)
+    return np.asarray(-np.inf if floating else jnp.iinfo(x.dtype).min, x.dtype)
+
+
+@JAX.op("MaxPool")
+def max_pool(
+    X: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sizes | None = None,
+    kernel_shape: Sizes,
+    pads: Sizes | None = None,
+    storage_order: int = 0,
+    strides: Sizes | None = None,
+    context: Context,
+) -> Any:
+    window = Window(
+        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
+    )
+    if not context.wants(1):
+        return window.max(X)
+    plane = np.arange(math.prod(X.shape[2:])).reshape(X.shape[2:], order="F" if storage_order else "C")
+    offsets = np.arange(math.prod(X.shape[:2])).reshape(*X.shape[:2], *(1,) * plane.ndim) * plane.size
+    none = np.asarray(np.iinfo(np.int64).max)
+    return window.reduce((X, jnp.asarray(offsets + plane)), (lowest(X), none), _first_largest)
+
+
+def _first_largest(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    keep = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+    return jnp.where(keep, a[0], b[0]), jnp.where(keep, a[1], b[1])
+
+
+@JAX.op("AveragePool")
+def average_pool(
+    X: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: Sizes | None = None,
+    kernel_shape: Sizes,
+    pads: Sizes | None = None,
+    strides: Sizes | None = None,
+) -> Array:
+    window = Window(
+        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
+    )
+    return window.mean(X, include_pad=bool(count_include_pad))
+
+
+@JAX.op("LpPool")
+def lp_pool(
+    X: Array,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sizes | None = None,
+    kernel_shape: Sizes,
+    p: int = 2,
+    pads: Sizes | None = None,
+    strides: Sizes | None = None,
+) -> Array:
+    window = Window(
+        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
+    )
+    return window.sum(jnp.abs(X) ** p) ** (1.0 / p)
+
+
+@JAX.op("GlobalAveragePool")
+def global_average_pool(X: Array) -> Array:
+    return jnp.mean(X, spatial_axes(X.ndim, last=False), keepdims=True)
+
+
+@JAX.op("GlobalMaxPool")
+def global_max_pool(X: Array) -> Array:
+    return jnp.max(X, spatial_axes(X.ndim, last=False), keepdims=True)
+
+
+@JAX.op("GlobalLpPool")
+def global_lp_pool(X: Array, *, p: int = 2) -> Array:
+    return jnp.sum(jnp.abs(X) ** p, spatial_axes(X.ndim, last=False), keepdims=True) ** (1.0 / p)
+
+
+@JAX.op("MaxUnpool")
+def max_unpool(
+    X: Array,
+    I: Array,  # noqa: E741 - ONNX's own name
+    output_shape: Ints | None = None,
+    *,
+    kernel_shape: Sizes,
+    pads: Sizes | None = None,
+    strides: Sizes | None = None,
+) -> Array:
+    rank = len(kernel_shape)
+    strides = ones(strides, rank)
+    cut = resolve_pads("NOTSET", pads, X.shape[2:], kernel_shape, strides, (1,) * rank)
+    shape = (
+        *X.shape[:2],
+        *((n - 1) * s - a - b + k for n, s, (a, b), k in zip(X.shape[2:], strides, cut, kernel_shape, strict=True)),
+    )
+    whole = jnp.zeros(math.prod(shape), X.dtype).at[I.reshape(-1)].set(X.reshape(-1)).reshape(shape)
+    if output_shape is None or tuple(output_shape) == shape:
+        return whole
+    return jnp.pad(whole, [(0, wanted - n) for n, wanted in zip(shape, output_shape, strict=True)])
