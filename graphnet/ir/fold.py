@@ -174,10 +174,11 @@ class _Cleaner:
             scope.types[names[name]] = Value(dtype=weight.dtype, shape=weight.shape)
         for name, value in branch.values.items():
             scope.types[names[name]] = value
-        nodes = []
+        nodes: list[Node] = []
         for inlined in branch.nodes:
             label = unique_name(inlined.name or inlined.op, self._node_names, self._node_counts)
-            nodes.append(msgspec.structs.replace(_with_names(inlined, names), name=label))
+            renamed = msgspec.structs.replace(_with_names(inlined, names), name=label)
+            nodes += self.node(self.prepare(renamed, scope), scope)
         for source, outer in copies:
             type_ = scope.type_of(source)
             assert type_ is not None

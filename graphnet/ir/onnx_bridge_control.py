@@ -9,7 +9,7 @@ import msgspec
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir.graph import Body, Dimension, Input, Node, Value, bodies
-from graphnet.ir.onnx_bridge_nodes import Result, attributes_with_defaults, title
+from graphnet.ir.onnx_bridge_nodes import Result, attributes_with_defaults
 from graphnet.ir.onnx_bridge_read import default_fill
 from graphnet.ir.onnx_bridge_tensors import exact, literal
 
@@ -22,7 +22,9 @@ _CONTROL_FLOW = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan"
 def control_flow(walk: Inference, node: Node, types: list[Value | None], scope: Scope) -> Node:
     """Walk the nested graphs of a node: the node with them done, its outputs' types in `scope`."""
     if node.domain or node.op not in _CONTROL_FLOW:
-        raise GraphFormatError(f"node '{node.name}': {title(node)} with a nested graph is not supported")
+        raise GraphFormatError(
+            f"node '{node.name}': {node.domain or 'ai.onnx'}::{node.op} with a nested graph is not supported"
+        )
     found = attributes_with_defaults(node)
     required = _CONTROL_FLOW[node.op]
     for key in required:

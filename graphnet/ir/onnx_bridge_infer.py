@@ -16,7 +16,7 @@ from graphnet.ir.graph import Body, Dimension, Graph, Node, Shape, Value, Weight
 from graphnet.ir.onnx_bridge_control import control_flow
 from graphnet.ir.onnx_bridge_data import propagate
 from graphnet.ir.onnx_bridge_eval import evaluate
-from graphnet.ir.onnx_bridge_nodes import PartialShape, Result, attributes_with_defaults, infer_types, title
+from graphnet.ir.onnx_bridge_nodes import PartialShape, Result, attributes_with_defaults, infer_types
 from graphnet.ir.onnx_bridge_read import Declared
 from graphnet.ir.onnx_bridge_shapes import Call, partial_shapes
 from graphnet.ir.onnx_bridge_tensors import exact, literal
@@ -187,13 +187,17 @@ class Inference:
         if result is None and declared is None:
             guess = next((type_ for type_ in types if type_ is not None), None)
             cause = "" if guess is None else f" (its first input is {guess.dtype}{list(guess.shape)})"
-            raise GraphFormatError(f"type of '{name}' is unknown: node '{node.name}' is {title(node)}{cause}")
+            raise GraphFormatError(
+                f"type of '{name}' is unknown: node '{node.name}' is {node.domain or 'ai.onnx'}::{node.op}{cause}"
+            )
         dtype = result[0] if result is not None else declared.dtype  # type: ignore[union-attr]
         shape = result[1] if result is not None else None
         stated = declared.shape if declared is not None and declared.dtype == dtype else None
         if shape is None:
             if stated is None:
-                raise GraphFormatError(f"shape of '{name}' is unknown: node '{node.name}' is {title(node)}")
+                raise GraphFormatError(
+                    f"shape of '{name}' is unknown: node '{node.name}' is {node.domain or 'ai.onnx'}::{node.op}"
+                )
             shape = stated
         if stated is None or len(stated) != len(shape):
             stated = (None,) * len(shape)

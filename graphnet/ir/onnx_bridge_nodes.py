@@ -123,6 +123,8 @@ def infer_types(node: Node, types: Sequence[Value | None], data: Sequence[np.nda
     """
     found = schema(node.op, node.domain)
     if found is None:
+        if not node.domain:
+            raise GraphFormatError(f"node '{node.name}': ONNX has no operator '{node.op}' at opset {OPSET}")
         return [None] * len(node.outputs)
     given = {name: type_ for name, type_ in zip(node.inputs, types, strict=True) if name and type_ is not None}
     known = {
@@ -178,9 +180,3 @@ def schema_defaults(op: str) -> Mapping[str, Any]:
             value = helper.get_attribute_value(attribute.default_value)
             result[name] = value.decode() if isinstance(value, bytes) else value
     return result
-
-
-def title(node: Node) -> str:
-    """An operator's full name, with a word where ONNX does not know it."""
-    known = "" if node.domain or schema(node.op) is not None else "an unknown operator "
-    return f"{known}{node.domain or 'ai.onnx'}::{node.op}"
