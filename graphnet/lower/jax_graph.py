@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from graphnet.errors import UnsupportedOp
-from graphnet.ir.graph import Graph, Node, walk
+from graphnet.ir.graph import Graph, Input, Node, walk
+from graphnet.lower.jax_layout import arrange
 from graphnet.lower.jax_ops import jax_dtype
 from graphnet.lower.jax_ops_all import JAX
 from graphnet.lower.table import Scope
@@ -23,7 +24,7 @@ _SCOPE = re.compile(r"\bnode(\d+)_")
 
 @dataclass(frozen=True)
 class Lowered:
-    """`function(params, *inputs)` returns the outputs; `params` are the graph's weights by name."""
+    """`function(params, *inputs)` returns the outputs; `params` are the graph's weights by name, laid out for it."""
 
     function: Callable[..., tuple[Any, ...]]
     params: dict[str, np.ndarray]
@@ -37,15 +38,12 @@ class Lowered:
 
 
 def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
-    """The graph as a function to be traced. Raises UnsupportedOp, also while it is traced.
+    """The graph as a function, channels last inside (see `jax_layout`). Raises UnsupportedOp.
 
     What a rule must know at compile time is a literal in it; every other weight is an argument, so that XLA cannot
     work on it ahead of the run.
     """
-    for item in graph.inputs:
-        jax_dtype(item.dtype)
-        if any(isinstance(dim, str) for dim in item.shape):
-            raise UnsupportedOp(f"jax: input '{item.name}' has symbolic shape {item.shape}; bind the graph first")
+    inputs = [_described(item) for item in graph.inputs]
     for node in walk(graph):
         JAX.entry(node)
     names = [node.name for node in walk(graph)]
@@ -58,7 +56,14 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
         env = {**params, **{item.name: value for item, value in zip(graph.inputs, inputs, strict=True)}}
         return Scope(JAX, graph, env, tensors, jnp.asarray, around=around).run()
 
-    return Lowered(function, _run_time(graph, tensors), tuple(names))
+    arranged, params = arrange(function, _run_time(graph, tensors), inputs)
+    return Lowered(arranged, params, tuple(names))
+
+
+def _described(item: Input) -> jax.ShapeDtypeStruct:
+    if any(isinstance(dim, str) for dim in item.shape):
+        raise UnsupportedOp(f"jax: input '{item.name}' has symbolic shape {item.shape}; bind the graph first")
+    return jax.ShapeDtypeStruct(item.shape, jax_dtype(item.dtype))  # type: ignore[no-untyped-call]
 
 
 def _run_time(graph: Graph, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
