@@ -20,12 +20,13 @@ _INLINE_LIMIT = 1 << 30
 
 
 def run(graph: Graph, inputs: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Outputs of `graph` in graph order, by ONNX Runtime on CPU with all graph optimisation off."""
+    """Outputs of `graph` in graph order, by ONNX Runtime on one CPU thread with all graph optimisation off."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # its parallel ScatterND loses additions to repeated indices
     model = onnx_bridge.to_onnx(graph, weights)
     feed = {item.name: inputs[item.name] for item in graph.inputs}
     try:

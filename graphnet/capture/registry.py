@@ -44,7 +44,7 @@ def capture_source(source: str, *, batch: int = 1, max_batch: int = 64) -> Graph
 
         return onnx_files.capture(Path(source))
     scheme, colon, name = source.partition(":")
-    if not colon or not name:
+    if not (scheme and colon and name):
         raise UsageError(f"'{source}' names no source; use {_LEGAL}")
     if scheme not in ("timm", "transformers"):
         return _capture_user_factory(scheme, name, batch, max_batch)
@@ -75,7 +75,8 @@ def timm_entry(name: str) -> Entry:
     from graphnet.capture import torch_weightless
 
     with torch_weightless.without_parameter_storage():
-        shape = timm_model(name).default_cfg["input_size"]
+        model: Any = timm_model(name)
+    shape = model.default_cfg["input_size"]
     inputs = (Input(name="x", dtype="float32", shape=("batch", *shape)),)
     return Entry(name, "vision", partial(timm_model, name), inputs, provenance("timm", name))
 
@@ -96,8 +97,8 @@ def transformers_model(name: str, **config: Any) -> nn.Module:
             raise UsageError(f"transformers:{name} has no base model; name a class such as BertForMaskedLM")
         model: nn.Module = transformers.AutoModel.from_config(made)
         return model
-    kind = getattr(transformers, name, None)
-    if not inspect.isclass(kind) or getattr(kind, "config_class", None) is None:
+    kind: Any = getattr(transformers, name, None)
+    if getattr(kind, "config_class", None) is None:
         raise UsageError(f"transformers has no model type or model class '{name}'")
     built: nn.Module = kind(kind.config_class(**{"use_cache": False, **config}))
     return built

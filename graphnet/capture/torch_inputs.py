@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from graphnet.errors import UsageError
 from graphnet.ir import dims as dimensions
 from graphnet.ir import tensors
-from graphnet.ir.graph import Constant, Dim, DType, Fill, Input, Normal, Uniform, Values
+from graphnet.ir.graph import Constant, Dim, DType, Fill, Input, Normal, Uniform
 
 _DTYPES: dict[torch.dtype, DType] = {
     torch.float16: "float16",
@@ -115,8 +115,6 @@ def example_fill(tensor: torch.Tensor) -> Fill:
         return Uniform(low=int(low), high=int(high))
     if low >= 0 and high <= 1:
         return Uniform(low=0.0, high=1.0)
-    if tensor.numel() < 8:
-        return Values(data=tuple(float(item) for item in values.flatten()))
     return Normal(mean=float(f"{float(values.mean()):.3g}"), std=float(f"{float(values.std()):.3g}"))
 
 

@@ -22,10 +22,11 @@ def buffer_recipe(module: nn.Module, name: str) -> Fill | None:
     owner, _, leaf = name.rpartition(".")
     if not isinstance(module.get_submodule(owner), nn.modules.batchnorm._NormBase):
         return None
-    return {
+    recipes: dict[str, Fill] = {
         "running_mean": Normal(mean=0.0, std=0.1),
         "running_var": Uniform(low=0.5, high=1.5),
-    }.get(leaf)
+    }
+    return recipes.get(leaf)
 
 
 def override(name: str, overrides: Mapping[str, Fill]) -> Fill | None:

@@ -90,7 +90,7 @@ def _split(self: Any, split_size: Any, dim: int = 0) -> Any:
         return op.SplitToSequence(self, split_size, axis=dim)
     if len(sizes) == 1:
         return (op.Identity(self),)
-    return op.Split(self, op.Constant(value_ints=sizes), axis=dim, num_outputs=len(sizes))
+    return op.Split(self, _ints(sizes), axis=dim, num_outputs=len(sizes))
 
 
 def _chunk(self: Any, chunks: int, dim: int = 0) -> Any:
@@ -104,7 +104,7 @@ def _unbind(self: Any, dim: int = 0) -> Any:
     size = self.shape[dim]
     if not isinstance(size, int):
         return op.SplitToSequence(self, axis=dim, keepdims=False)
-    axis = op.Constant(value_ints=[dim])
+    axis = _ints([dim])
     return tuple(op.Squeeze(part, axis) for part in _split(self, 1, dim))
 
 
@@ -114,6 +114,10 @@ def _index(self: Any, indices: Sequence[Any]) -> Any:
     if len(used) == 1 and indices[used[0]].dtype.name in ("INT32", "INT64"):
         return op.Gather(self, indices[used[0]], axis=used[0])
     return torchlib.aten_index(self, indices)
+
+
+def _ints(values: Sequence[int]) -> Any:
+    return op.Constant(value_ints=values)
 
 
 def _per_axis(value: int | Sequence[int], rank: int) -> list[int]:

@@ -7,7 +7,7 @@ from functools import partial
 from graphnet.dataset.recipe import Recipe, floats
 from graphnet.ir.graph import DType, Graph, Input, Node, Normal, Shape, Value, Weight
 
-_SHAPES = (
+_SHAPES: tuple[tuple[int, str, tuple[int, ...], int, int, int], ...] = (
     # number, name, batch axes, M, K, N: (batch, M, K) x (batch, K, N)
     (1, "square_256", (), 256, 256, 256),
     (2, "square_512", (), 512, 512, 512),
@@ -26,7 +26,7 @@ _SHAPES = (
     (15, "batched_1024x16x16x16", (1024,), 16, 16, 16),
     (16, "outer_4096x1x4096", (), 4096, 1, 4096),
 )
-_LAYERS = (
+_LAYERS: tuple[tuple[int, str, int, int, int], ...] = (
     # number, name, rows, K, N: rows x weight, bias, as a fully connected layer (Gemm)
     (17, "linear_128x768x3072", 128, 768, 3072),
     (18, "linear_128x3072x768", 128, 3072, 768),
@@ -80,7 +80,7 @@ RECIPES = tuple(
         graph=make,
     )
     for number, name, model, make in (
-        *((number, name, "matrix product", partial(_product, *shape)) for number, name, *shape in _SHAPES),
-        *((number, name, "fully connected layer", partial(_layer, *shape)) for number, name, *shape in _LAYERS),
+        *((number, name, "matrix product", partial(_product, b, m, k, n)) for number, name, b, m, k, n in _SHAPES),
+        *((number, name, "fully connected layer", partial(_layer, m, k, n)) for number, name, m, k, n in _LAYERS),
     )
 )

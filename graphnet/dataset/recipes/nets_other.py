@@ -83,11 +83,14 @@ class ConvTasNet(nn.Module):
             total = total + skip
         masks = torch.sigmoid(self.masks(total)).unflatten(1, (self.sources, self.filters))
         separated = (masks * mixture[:, None]).flatten(0, 1)
-        return self.decoder(separated).unflatten(0, (-1, self.sources)).squeeze(2)
+        result: torch.Tensor = self.decoder(separated).unflatten(0, (-1, self.sources)).squeeze(2)
+        return result
 
 
 class DLRM(nn.Module):
     """Deep learning recommendation model (arXiv 1906.00091): pooled multi-hot tables, pairwise dot interaction."""
+
+    lower: torch.Tensor
 
     def __init__(self, tables: int = 26, rows: int = 20_000, width: int = 64) -> None:
         super().__init__()

@@ -22,6 +22,11 @@ def _dft(size: int, modes: int, *, both: bool) -> tuple[torch.Tensor, torch.Tens
 class SpectralConvolution(nn.Module):
     """The spectral layer of a Fourier neural operator (arXiv 2010.08895), its transforms as matrix products."""
 
+    rows_cos: torch.Tensor
+    rows_sin: torch.Tensor
+    columns_cos: torch.Tensor
+    columns_sin: torch.Tensor
+
     def __init__(self, width: int, height: int, breadth: int, modes: int) -> None:
         super().__init__()
         self.real = nn.Parameter(torch.randn(width, width, 2 * modes, modes) / width)
@@ -85,6 +90,7 @@ class BurgersResidual(nn.Module):
         value = torch.cat([x, t], dim=1)
         d_x, d_t, d_xx = torch.cat([one, zero], dim=1), torch.cat([zero, one], dim=1), torch.cat([zero, zero], dim=1)
         for layer in self.hidden:
+            assert isinstance(layer, nn.Linear)
             value = torch.tanh(layer(value))
             d_x, d_t, d_xx = (F.linear(tangent, layer.weight) for tangent in (d_x, d_t, d_xx))
             slope = 1 - value.square()
@@ -110,11 +116,19 @@ class DeepONet(nn.Module):
 
     def forward(self, function: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         """(batch, sensors) and (points, 2) to (batch, points)."""
-        return self.branch(function) @ self.trunk(points).T / math.sqrt(128) + self.bias
+        result: torch.Tensor = self.branch(function) @ self.trunk(points).T / math.sqrt(128) + self.bias
+        return result
+
+
+def _sum_at(target: torch.Tensor, messages: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Sum of the messages (edges, width) at each target, (atoms, width) as `like`."""
+    return torch.zeros_like(like).scatter_add(0, target[:, None].expand_as(messages), messages)
 
 
 class SchNet(nn.Module):
     """Continuous-filter convolutions on a molecule (arXiv 1706.08566), neighbours given as an edge list."""
+
+    centres: torch.Tensor
 
     def __init__(self, width: int = 128, layers: int = 3, gaussians: int = 50, cutoff: float = 6.0) -> None:
         super().__init__()
@@ -141,7 +155,7 @@ class SchNet(nn.Module):
         h = self.embedding(numbers)
         for filters, before, after in zip(self.filters, self.before, self.after, strict=True):
             messages = before(h).index_select(0, source) * (filters(basis) * envelope[:, None])
-            h = h + after(torch.zeros_like(h).index_add(0, target, messages))
+            h = h + after(_sum_at(target, messages, h))
         energy: torch.Tensor = self.energy(h).mean(dim=0)
         return energy
 
@@ -163,8 +177,8 @@ class EquivariantLayer(nn.Module):
         squared = offsets.square().sum(dim=1, keepdim=True)
         message = self.edge(torch.cat([h.index_select(0, target), h.index_select(0, source), squared], dim=1))
         step = offsets / (squared + 1).sqrt() * torch.tanh(self.coordinate(message))
-        x = x + 0.1 * torch.zeros_like(x).index_add(0, target, step)
-        gathered = torch.zeros_like(h).index_add(0, target, message)
+        x = x + 0.1 * _sum_at(target, step, x)
+        gathered = _sum_at(target, message, h)
         return h + self.node(torch.cat([h, gathered], dim=1)), x
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from graphnet.capture import registry
 from graphnet.dataset.recipe import BATCH, Recipe, floats, image, indices, ones
-from graphnet.ir.graph import Dim, Input
+from graphnet.ir.graph import Dim, Dimension, Input
 
-_SMALL = {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "vocab_size": 32000}
-_LLAMA = _SMALL | {"num_key_value_heads": 4, "intermediate_size": 1536}
-_QWEN = _SMALL | {"num_key_value_heads": 2, "intermediate_size": 1536, "head_dim": 64}
+_SMALL: dict[str, Any] = {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "vocab_size": 32000}
+_LLAMA: dict[str, Any] = _SMALL | {"num_key_value_heads": 4, "intermediate_size": 1536}
+_QWEN: dict[str, Any] = _SMALL | {"num_key_value_heads": 2, "intermediate_size": 1536, "head_dim": 64}
 _CACHE_DIMS = BATCH | {"past": Dim(min=1, max=1000, default=127)}
 
 
@@ -26,9 +26,10 @@ def _causal(vocabulary: int, length: int) -> tuple[Input, ...]:
     return (indices("input_ids", vocabulary, "batch", length),)
 
 
-def _cached(vocabulary: int, layers: int, heads: int, width: int) -> tuple[Input, ...]:
+def _cached(vocabulary: int, layers: int, heads: int, width: int, length: Dimension = "past") -> tuple[Input, ...]:
+    """One new token after `length` cached ones (a number where grouped keys keep the export from being symbolic)."""
     past = [
-        floats(f"past_{kind}_{layer}", "batch", heads, "past", width)
+        floats(f"past_{kind}_{layer}", "batch", heads, length, width)
         for layer in range(layers)
         for kind in ("key", "value")
     ]
@@ -77,9 +78,7 @@ RECIPES = (
         (*_text(32128, 64), indices("decoder_input_ids", 32128, "batch", 32)),
     ),
     _recipe(7, "llama_small", "LlamaForCausalLM", _causal(32000, 64), **_LLAMA),
-    _recipe(
-        8, "llama_decode", "LlamaForCausalLM", _cached(32000, 8, 4, 64), dims=_CACHE_DIMS, build=_cached_step, **_LLAMA
-    ),
+    _recipe(8, "llama_decode", "LlamaForCausalLM", _cached(32000, 8, 4, 64, 127), build=_cached_step, **_LLAMA),
     _recipe(9, "qwen3_small", "Qwen3ForCausalLM", _causal(32000, 64), **_QWEN),
     _recipe(
         10,
