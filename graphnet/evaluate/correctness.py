@@ -99,7 +99,8 @@ def _compare_float(name: str, dtype: str, actual: np.ndarray, reference: np.ndar
     if wrong:
         problem = f"output '{name}': {wrong} of {actual.size} elements are NaN or infinite, the reference is finite"
         return OutputError(name=name, dtype=dtype, level=None), problem
-    difference, scale = np.abs(found - expected), np.abs(expected)
+    with np.errstate(over="ignore"):
+        difference, scale = np.abs(found - expected), np.abs(expected)
     largest, relative = _largest(difference, scale)
     level = smallest_level(dtype, difference, scale)
     return OutputError(name=name, dtype=dtype, level=level, max_abs=largest, max_rel=relative), ""
@@ -121,7 +122,8 @@ def _largest(difference: np.ndarray, scale: np.ndarray) -> tuple[float, float]:
     relative = np.zeros_like(difference)
     with np.errstate(over="ignore"):
         np.divide(difference, scale, out=relative, where=scale > 0)
-    return float(difference.max()), float(min(relative.max(), np.finfo(np.float64).max))
+    most = np.finfo(np.float64).max
+    return float(min(difference.max(), most)), float(min(relative.max(), most))
 
 
 def smallest_level(dtype: str, difference: np.ndarray, scale: np.ndarray) -> int | None:

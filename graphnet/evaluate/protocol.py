@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -82,7 +81,7 @@ class Report(_Message, frozen=True, kw_only=True, tag="report"):
     dims: dict[str, int] | None = None
     flops: int | None = None
     bytes: int | None = None
-    settings: dict[str, Any] | None = None
+    settings: dict[str, str | int | float | bool] | None = None
     compile: CompileTime | None = None
     timing: Timing | None = None
     noise: Noise | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from graphnet.errors import GraphNetError, UsageError
+from graphnet.errors import UsageError
 from graphnet.evaluate import environment, oracle
 from graphnet.evaluate.plan import Job, Limits, graph_digest, job_key, sidecar_of
 from graphnet.evaluate.protocol import Work
@@ -19,6 +19,7 @@ from graphnet.evaluate.records import Result, Verdict
 from graphnet.evaluate.server import Server, ServerDied, ServerRefused
 from graphnet.evaluate.store import Store
 from graphnet.evaluate.supervise import Outcome, watch
+from graphnet.evaluate.worker import describe
 from graphnet.ir import fileio, sidecar
 from graphnet.ir.graph import Graph
 
@@ -120,15 +121,15 @@ class _Session:
     def _prepare(self, job: Job) -> _Prepared:
         try:
             graph, digest, structure = self._load(job.graph)
-        except (GraphNetError, OSError) as error:
+        except Exception as error:
             name = job.graph if isinstance(job.graph, str) else job.graph.name
             missing = Graph(name=Path(name).name.split(".")[0])
-            return _Prepared(original=missing, graph=None, digest="", key=job_key(job, name, ""), error=str(error))
+            return _Prepared(original=missing, graph=None, digest="", key=job_key(job, name, ""), error=describe(error))
         key = job_key(job, f"{graph.graph_id} {graph.name}", digest)
         try:
             rewritten = _rewritten(graph, job.passes)
         except Exception as error:
-            text = f"passes {', '.join(job.passes)}: {type(error).__name__}: {error}"
+            text = f"passes {', '.join(job.passes)}: {describe(error)}"
             return _Prepared(
                 original=graph, graph=None, digest=digest, key=key, structure_hash=structure, error=text
             )  # fmt: skip

@@ -11,7 +11,7 @@ import msgspec
 from graphnet.evaluate import procfs
 from graphnet.evaluate.plan import Limits
 from graphnet.evaluate.protocol import Exited, Report, Started, Work
-from graphnet.evaluate.records import Memory, Stage, Verdict
+from graphnet.evaluate.records import Memory, Stage, Timing, Verdict
 from graphnet.evaluate.server import Server, ServerDied
 
 _BUSY_POLL_S = 0.05
@@ -21,6 +21,7 @@ _KILL_WAIT_S = 30.0
 _TIMELINE_MAX = 400
 _MEMORY_SHARE = 0.9
 _OUTPUT_SHOWN = 400
+_CLOCK_SLACK_S = 0.5
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +67,7 @@ class _Watched:
         self._message = ""
         self._memory: Memory | None = None
         self._timeline: list[tuple[float, int, Stage]] = []
-        self._killed_at = 0.0
+        self._killed_at = self._timing_began = 0.0
 
     def until_exit(self) -> None:
         """Hear and poll until the server says that the child is gone. Raises ServerDied."""
@@ -94,6 +95,10 @@ class _Watched:
 
     def _take(self, report: Report) -> None:
         self._quiet = report.quiet
+        if report.quiet:
+            self._timing_began = time.monotonic()
+        if report.timing is not None:
+            self._notes += compare_clocks(report.timing, time.monotonic() - self._timing_began)
         self._notes += report.notes
         if report.stage is not None:
             self._stage, self._stage_began = report.stage, time.monotonic()
@@ -189,6 +194,17 @@ class _Watched:
             load_peak=seen["load"], compile_peak=seen["compile"], run_peak=seen["run"],
             timeline=tuple((round(at, 3), size) for at, size, _ in self._timeline),
         )  # fmt: skip
+
+
+def compare_clocks(timing: Timing, elapsed_s: float) -> list[str]:
+    """A note when the child's clock cannot be right by ours: between the two reports it can only run, and little else.
+
+    The noise loops, reading clocks and a busy machine may take up half of the time and half a second more.
+    """
+    claimed_s = (sum(timing.warmup_ns) + timing.inner_loops * sum(timing.samples_ns)) * 1e-9
+    if elapsed_s / 2 - _CLOCK_SLACK_S <= claimed_s <= elapsed_s + _CLOCK_SLACK_S:
+        return []
+    return [f"the child's clock says that all runs took {claimed_s:.3g} s, the parent's {elapsed_s:.3g} s"]
 
 
 def _signal_name(number: int) -> str:

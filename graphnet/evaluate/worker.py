@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -54,7 +56,7 @@ def classify(error: BaseException, stage: Stage) -> tuple[Verdict, Stage]:
 
 def describe(error: BaseException) -> str:
     """Type and text, cut to a length that a table can bear."""
-    text = str(error).strip()
+    text = str(error).strip().encode("utf-8", "replace").decode()
     name = "" if isinstance(error, GraphNetError) else f"{type(error).__name__}: "
     return (name + text)[:MESSAGE_LIMIT] or type(error).__name__
 
@@ -87,7 +89,10 @@ class _Job:
         self.finished = True
         if self._work.profile and isinstance(program, Profiled):
             self.send(Report(done=True, stage="run"))
-            self.send(Report(kernels=tuple(program.kernels())))
+            kernels = tuple(program.kernels())
+            if not all(math.isfinite(kernel.total_us) for kernel in kernels):
+                raise ValueError("a kernel's time is not a finite number")
+            self.send(Report(kernels=kernels))
 
     def memory(self) -> Memory:
         """Peaks of the stages so far, the running one included."""
@@ -115,7 +120,7 @@ class _Job:
         bound = graph.bind(**work.dims) if graph.dims or work.dims else graph
         at_default = all(dims[name] == dim.default for name, dim in symbols.items())
         flops, size = (graph.flops, graph.bytes) if at_default else _cost(bound)
-        self.send(Report(settings=settings, dims=dims, flops=flops, bytes=size))
+        self.send(Report(settings=_plain(settings), dims=dims, flops=flops, bytes=size))
         weights = tensors.weights(bound, work.seed)
         for name in weights:  # one at a time: never two copies of all
             weights[name] = timing.aligned_copy(weights[name])
@@ -197,6 +202,18 @@ class _Job:
         self._enter("check")
         oracle.write(Path(self._work.reference), program.outputs())
         self.send(Report(verdict="ok"))
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
+    """Settings as a record can hold them: anything but scalars, and NaN, in words."""
+    return {
+        str(name): value if isinstance(value, (str, bool, int)) or _is_finite(value) else str(value)
+        for name, value in settings.items()
+    }
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _cost(graph: Graph) -> tuple[int | None, int | None]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from graphnet.compilers import Kernel, Target, Tensors
 from graphnet.errors import DeviceNotPresent, UnsupportedOp
+from graphnet.evaluate import timing
 from graphnet.ir.graph import Graph
 
 
@@ -29,7 +30,8 @@ class Faulty:
 
     def configure(self, target: Target) -> dict[str, Any]:
         _strike(target, "load")
-        return {"threads": target.threads, "state": os.environ.get("FAULTY_STATE", "clean"), "cwd": os.getcwd()}
+        state = os.environ.get("FAULTY_STATE", "clean")
+        return {"threads": target.threads, "state": state, "cwd": os.getcwd(), "list": [1], "nan": float("nan")}
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> FaultyProgram:
         os.environ["FAULTY_STATE"] = "dirty"
@@ -59,6 +61,8 @@ class FaultyProgram:
             self._x += 1
         if fault == "stale" and self._runs > 1:
             return
+        if fault == "clock":
+            time.sleep(0.02)
         if fault == "jitter":
             time.sleep(0.003 if self._runs % 2 else 0.0003)
         self._y = self._x * np.float32(2)
@@ -70,7 +74,9 @@ class FaultyProgram:
 
     def kernels(self) -> Sequence[Kernel]:
         _strike(self._target, "profile")
-        return [Kernel(name="double", nodes=("mul",), calls=1, total_us=1.0)]
+        fault = self._target.options["fault"]
+        total_us = float("nan") if fault == "kernel_nan" else 1.0
+        return [Kernel(name="double", nodes=("mul",), calls=1, total_us=total_us)]
 
 
 class CannotLoad(Faulty):
@@ -196,6 +202,12 @@ def _kill_server() -> None:
     time.sleep(1000)
 
 
+def _slow_down_the_clock() -> None:
+    clock = timing.Clock()
+    slow = timing.Clock(now=lambda: clock.now() // 100)
+    setattr(timing, "Clock", lambda: slow)  # noqa: B010
+
+
 def _raise(error: BaseException) -> Callable[[], None]:
     def strike() -> None:
         raise error
@@ -219,10 +231,13 @@ _FAULTS: dict[str, Callable[[], None]] = {
     "garbage": _print_garbage,
     "last_words": _last_words,
     "descriptors": _write_to_every_descriptor,
+    "clock": _slow_down_the_clock,
     "processes": _leave_processes,
     "thread": _leave_thread,
     "kill_server": _kill_server,
     "raise": _raise(ValueError("no such luck")),
+    "kernel_nan": lambda: None,
+    "surrogate": _raise(ValueError("half a character \ud800")),
     "long_message": _raise(ValueError("x" * 1_000_000)),
     "unsupported": _raise(UnsupportedOp("faulty: no lowering for ai.onnx::Mul (node 'mul')")),
     "device": _raise(DeviceNotPresent("faulty: no such device")),
