@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import fx
 
-from graphnet.compilers import Target, Tensors
+from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.compilers.inductor_kernels import Covered, kernel_times, recorded_provenance
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, torch_device
 from graphnet.errors import UsageError
 from graphnet.ir import tensors as ir_tensors
@@ -47,7 +48,9 @@ class Inductor:
         torch._dynamo.config.capture_dynamic_output_shape_ops = True
         inductor_config.compile_threads = 1
         inductor_config.freezing = _flag(target, "freezing")
+        # Names for the profiler: nothing of the generated arithmetic changes.
         inductor_config.cpp.enable_kernel_profile = True
+        inductor_config.trace.provenance_tracking_level = 1
         inductor_config.cpp.threads = target.threads
         return {
             **settings,
@@ -77,7 +80,13 @@ class InductorProgram(TorchProgram):
         self.bind(
             {i.name: np.zeros(i.shape, ir_tensors.numpy_dtype(i.dtype)) for i in graph.inputs}  # type: ignore[arg-type]
         )
-        self.run()
+        self.covered: Covered = {}
+        with recorded_provenance(self.covered):
+            self.run()
+
+    def kernels(self) -> Sequence[Kernel]:
+        """Mean time of each kernel and library call over a few profiled runs."""
+        return kernel_times(self.run, self.covered)
 
 
 def _no_caches() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +27,9 @@ from graphnet.lower.torch_tensors import to_numpy, to_torch, torch_dtype
 
 NODE_KEY = "graphnet_nodes"
 """Key of `fx.Node.meta`: names of the GraphIR nodes whose work the FX node does."""
+
+PROVENANCE = "graphnet:"
+"""Prefix of `fx.Node.stack_trace`, which compilers carry along: the same names as a JSON list."""
 
 
 def covered_nodes(node: fx.Node) -> tuple[str, ...]:
@@ -228,7 +232,8 @@ class Recorder(TorchFunctionMode):
 
     def _call(self, kind: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
         node = self._frame.graph.create_node(kind, target, args, kwargs)
-        node.meta[NODE_KEY] = self._covers.get(self._current, (self._current,))
+        names = self._covers.get(self._current, (self._current,))
+        node.meta[NODE_KEY], node.stack_trace = names, PROVENANCE + json.dumps(names)
         return node
 
     def _argument(self, value: Any) -> Any:
