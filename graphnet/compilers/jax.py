@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.compilers import Target, Tensors
 from graphnet.errors import DeviceNotPresent
 from graphnet.ir.graph import Graph
 from graphnet.ir.tensors import numpy_dtype
-from graphnet.lower.jax_graph import Lowered, lower
+from graphnet.lower.jax_graph import Lowered, carrier, lower
 
 PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "metal": "METAL"}
 PROFILED_RUNS = 10
@@ -71,7 +69,7 @@ class Jax:
         device = _device(target)
         start = time.perf_counter()
         lowered = lower(graph, tensors)
-        inputs = [jax.ShapeDtypeStruct(_sizes(item.shape), numpy_dtype(item.dtype)) for item in graph.inputs]
+        inputs = [jax.ShapeDtypeStruct(_sizes(item.shape), carrier(item.dtype)) for item in graph.inputs]
         with jax.default_device(device):
             params = jax.device_put(lowered.params, device)
             traced = jax.jit(lowered.function).lower(params, *inputs)
@@ -127,7 +125,7 @@ class JaxProgram:
 
     def bind(self, inputs: Tensors) -> None:
         """Put the inputs on the device."""
-        arrays = tuple(np.asarray(inputs[item.name]) for item in self.graph.inputs)
+        arrays = tuple(np.asarray(inputs[i.name]).astype(carrier(i.dtype), copy=False) for i in self.graph.inputs)
         self._inputs = jax.block_until_ready(jax.device_put(arrays, self.device))
 
     def run(self) -> None:

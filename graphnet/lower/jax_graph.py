@@ -13,12 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from graphnet.errors import UnsupportedOp
-from graphnet.ir.graph import Graph, Input, Node, walk
+from graphnet.ir.graph import DType, Graph, Input, Node, walk
 from graphnet.lower.jax_layout import arrange
 from graphnet.lower.jax_ops import jax_dtype
 from graphnet.lower.jax_ops_all import JAX
 from graphnet.lower.table import Scope
 
+_CARRIERS: dict[str, np.dtype[Any]] = {
+    "int4": np.dtype(np.int8),
+    "uint4": np.dtype(np.uint8),
+    "float4e2m1": np.dtype(np.float32),
+}
 _SCOPE = re.compile(r"\bnode(\d+)_")
 
 
@@ -53,8 +58,9 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
         return jax.named_scope(scopes[node.name])
 
     def function(params: Mapping[str, Any], *inputs: Any) -> tuple[Any, ...]:
-        env = {**params, **{item.name: value for item, value in zip(graph.inputs, inputs, strict=True)}}
-        return Scope(JAX, graph, env, tensors, jnp.asarray, around=around).run()
+        env = {name: _stated(value, graph.weights[name].dtype) for name, value in params.items()}
+        env.update((item.name, _stated(value, item.dtype)) for item, value in zip(graph.inputs, inputs, strict=True))
+        return Scope(JAX, graph, env, tensors, jnp.asarray, around=around, peek=_concrete).run()
 
     arranged, params = arrange(function, _run_time(graph, tensors), inputs)
     return Lowered(arranged, params, tuple(names))
@@ -63,7 +69,21 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
 def _described(item: Input) -> jax.ShapeDtypeStruct:
     if any(isinstance(dim, str) for dim in item.shape):
         raise UnsupportedOp(f"jax: input '{item.name}' has symbolic shape {item.shape}; bind the graph first")
-    return jax.ShapeDtypeStruct(item.shape, jax_dtype(item.dtype))  # type: ignore[no-untyped-call]
+    return jax.ShapeDtypeStruct(item.shape, carrier(item.dtype))  # type: ignore[no-untyped-call]
+
+
+def carrier(dtype: DType) -> np.dtype[Any]:
+    """The dtype in which an argument is handed over: XLA takes 4-bit arguments only in a layout of its own."""
+    return _CARRIERS.get(dtype) or jax_dtype(dtype)
+
+
+def _stated(value: Any, dtype: DType) -> Any:
+    return value.astype(jax_dtype(dtype)) if dtype in _CARRIERS else value
+
+
+def _concrete(value: Any) -> np.ndarray | None:
+    """The array behind a value that was worked out while tracing (see `jax_ops_control`), else None."""
+    return None if isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
 def _run_time(graph: Graph, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -73,4 +93,8 @@ def _run_time(graph: Graph, tensors: Mapping[str, np.ndarray]) -> dict[str, np.n
         static = set(JAX.compile_time_inputs(node))
         used.update(name for index, name in enumerate(node.inputs) if index not in static)
         used.update(name for attr in node.attrs.values() for name in getattr(attr, "outputs", ()))
-    return {name: np.asarray(tensors[name]) for name in graph.weights if name in used}
+    return {
+        name: np.asarray(tensors[name]).astype(carrier(weight.dtype), copy=False)
+        for name, weight in graph.weights.items()
+        if name in used
+    }

@@ -245,7 +245,7 @@ def prelu(X: Array, slope: Array) -> Array:
 
 @JAX.op("ThresholdedRelu")
 def thresholded_relu(X: Array, *, alpha: float = 1.0) -> Array:
-    return jnp.where(X > alpha, X, 0)
+    return jnp.where(alpha < X, X, 0)
 
 
 @JAX.op("Shrink")

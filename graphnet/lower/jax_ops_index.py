@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from graphnet.errors import UnsupportedOp
 from graphnet.lower.jax_ops import JAX
-from graphnet.lower.table import Context, Static
+from graphnet.lower.table import Context
 
 IN_RANGE = "promise_in_bounds"
 """ONNX forbids indices outside the tensor, so XLA need not clamp or mask them."""
@@ -89,32 +87,86 @@ def reverse_sequence(input: Array, sequence_lens: Array, *, batch_axis: int = 1,
     return jnp.take_along_axis(input, source, time_axis)
 
 
-def _needs_data(operator: str) -> UnsupportedOp:
-    return UnsupportedOp(f"the output shape of {operator} depends on data, and XLA's shapes are static")
+def _stated(operator: str, context: Context, output: int, axis: int) -> int:
+    """The size that the graph states for an output which data decides. Raises UnsupportedOp where it states none."""
+    shape = context.type_of(context.node.outputs[output]).shape
+    size = shape[axis] if axis < len(shape) else None
+    if not isinstance(size, int):
+        raise UnsupportedOp(f"the output shape of {operator} depends on data, and XLA's shapes are static")
+    return size
 
 
 @JAX.op("NonZero")
 def non_zero(X: Array, *, context: Context) -> Array:
-    known = context.known(0)
-    if known is None:
-        raise _needs_data("NonZero")
-    return jnp.asarray(np.array(np.nonzero(known), np.int64))
+    found = jnp.nonzero(X, size=_stated("NonZero", context, 0, 1))
+    return jnp.stack(found).astype(np.int64)
 
 
 @JAX.op("Compress")
 def compress(input: Array, condition: Array, *, axis: int | None = None, context: Context) -> Array:
-    known = context.known(1)
-    if known is None:
-        raise _needs_data("Compress")
     data = input.reshape(-1) if axis is None else input
-    return jnp.take(data, np.flatnonzero(known), axis=axis or 0)
+    dim = 0 if axis is None else axis % input.ndim
+    known = context.known(1)
+    if known is not None:
+        return jnp.take(data, np.flatnonzero(known), dim)
+    (kept,) = jnp.nonzero(condition, size=_stated("Compress", context, 0, dim))
+    return jnp.take(data, kept, dim, mode="clip")
 
 
 @JAX.op("Unique")
-def unique(X: Static, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:
-    values, first, inverse, counts = np.unique(X, True, True, True, axis=axis)
+def unique(X: Array, *, axis: int | None = None, sorted: int = 1, context: Context) -> tuple[Array, ...]:
+    size = _stated("Unique", context, 0, 0 if axis is None else axis % X.ndim)
+    values, first, inverse, counts = jnp.unique(X, True, True, True, axis, size=size)
+    inverse = inverse.reshape(-1)
     if not sorted:
-        order = np.argsort(first)
-        rank = np.argsort(order)
-        values, first, inverse, counts = np.take(values, order, axis or 0), first[order], rank[inverse], counts[order]
-    return tuple(jnp.asarray(item) for item in (values, first, inverse.reshape(-1), counts))
+        order = jnp.argsort(first)
+        values, first, counts = jnp.take(values, order, axis or 0), first[order], counts[order]
+        inverse = jnp.argsort(order)[inverse]
+    return (values, *(item.astype(np.int64) for item in (first, inverse, counts)))
+
+
+@JAX.op("NonMaxSuppression")
+def non_max_suppression(
+    boxes: Array,
+    scores: Array,
+    max_output_boxes_per_class: Array | None = None,
+    iou_threshold: Array | None = None,
+    score_threshold: Array | None = None,
+    *,
+    center_point_box: int = 0,
+    context: Context,
+) -> Array:
+    """boxes [batch, n, 4], scores [batch, classes, n] to rows (batch, class, box), best first within each class."""
+    size = _stated("NonMaxSuppression", context, 0, 0)
+    count = scores.shape[-1]
+    order = jnp.argsort(scores, -1, descending=True, stable=True)
+    ranked = jnp.take_along_axis(scores, order, -1)
+    alive = jnp.ones(scores.shape, bool) if score_threshold is None else ranked > score_threshold.reshape(())
+    overlap = _overlaps(boxes, center_point_box)[:, None]
+    pairs = jnp.take_along_axis(jnp.take_along_axis(overlap, order[..., :, None], 2), order[..., None, :], 3)
+    limit = 0 if iou_threshold is None else iou_threshold.reshape(())
+
+    def suppress(i: Array, kept: Array) -> Array:
+        later = jnp.arange(count) > i
+        return kept & ~(kept[..., i, None] & later & (pairs[..., i, :] > limit))
+
+    kept = lax.fori_loop(0, count, suppress, alive)
+    most = 0 if max_output_boxes_per_class is None else max_output_boxes_per_class.reshape(())
+    kept = kept & (jnp.cumsum(kept, -1) <= most)
+    rows = jnp.nonzero(kept, size=size)
+    return jnp.stack((rows[0], rows[1], order[rows]), 1).astype(np.int64)
+
+
+def _overlaps(boxes: Array, center_point_box: int) -> Array:
+    """Intersection over union of every two boxes: [batch, n, n]."""
+    if center_point_box:
+        centre, half = boxes[..., :2], boxes[..., 2:] / 2
+        low, high = centre - half, centre + half
+    else:
+        first, second = boxes[..., :2], boxes[..., 2:]
+        low, high = jnp.minimum(first, second), jnp.maximum(first, second)
+    sides = jnp.minimum(high[:, :, None], high[:, None]) - jnp.maximum(low[:, :, None], low[:, None])
+    common = jnp.prod(jnp.maximum(sides, 0), -1)
+    area = jnp.prod(high - low, -1)
+    union = area[:, :, None] + area[:, None] - common
+    return jnp.where(union > 0, common / union, 0)

@@ -1,4 +1,4 @@
-"""JAX rules of convolution and pooling, each written for both layouts: channels second (ONNX's own) and channels last."""
+"""JAX rules of convolution and pooling, channels second as in ONNX (`jax_layout` brings them last afterwards)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from jax import Array, lax
 from graphnet.errors import UnsupportedOp
 from graphnet.lower.jax_ops import JAX, jax_dtype
 from graphnet.lower.jax_ops_nn import per_channel
-from graphnet.lower.table import Context
 
 _EPSILON = 9.999999747378752e-06
 
