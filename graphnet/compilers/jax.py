@@ -5,26 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from graphnet.compilers import Target, Tensors
+from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.compilers.jax_profile import profile
 from graphnet.errors import DeviceNotPresent
 from graphnet.ir.graph import Graph
-from graphnet.ir.tensors import numpy_dtype
-from graphnet.lower.jax_graph import Lowered, carrier, lower
+from graphnet.lower.jax_graph import carrier, lower, node_of
 
 PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "metal": "METAL"}
-PROFILED_RUNS = 10
-FLAGS = {
-    "xla_cpu_enable_fast_math": "false",
-    "xla_cpu_enable_fast_min_max": "false",
-    "xla_allow_excess_precision": "false",
-}
-"""XLA's own numerics flags; the first two are its defaults, stated so that no environment changes them."""
+FLAGS = {"xla_cpu_enable_fast_math": "false", "xla_cpu_enable_fast_min_max": "false"}
+"""XLA's numerics flags, stated so that neither its defaults nor the environment decide."""
 
 
 class Jax:
@@ -48,10 +44,15 @@ class Jax:
         os.environ["PJRT_NPROC"] = str(target.threads)
         os.environ["XLA_FLAGS"] = _flags(os.environ.get("XLA_FLAGS", ""))
         precision = "highest" if target.precision == "float32" else "default"
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_default_matmul_precision", precision)
-        jax.config.update("jax_enable_compilation_cache", False)
-        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        settings = {
+            "jax_enable_x64": True,
+            "jax_default_matmul_precision": precision,
+            "jax_enable_compilation_cache": False,
+            # The calling thread does the work, instead of handing it to another and waiting.
+            "jax_cpu_enable_async_dispatch": False,
+        }
+        for name, value in settings.items():
+            jax.config.update(name, value)  # type: ignore[no-untyped-call]
         device = _device(target)
         return {
             "device": device.device_kind,
@@ -69,13 +70,12 @@ class Jax:
         device = _device(target)
         start = time.perf_counter()
         lowered = lower(graph, tensors)
-        inputs = [jax.ShapeDtypeStruct(_sizes(item.shape), carrier(item.dtype)) for item in graph.inputs]
         with jax.default_device(device):
             params = jax.device_put(lowered.params, device)
-            traced = jax.jit(lowered.function).lower(params, *inputs)
+            staged = jax.jit(lowered.function).lower(params, *lowered.inputs)
             spent = time.perf_counter() - start
-            compiled = traced.compile()
-        return JaxProgram(graph, lowered, compiled, params, device, spent)
+            compiled = staged.compile()
+        return JaxProgram(graph, compiled, params, device, lowered.nodes, spent)
 
 
 def _flags(given: str) -> str:
@@ -100,23 +100,19 @@ def _pool_size() -> int:
     return sum((task / "comm").read_text().startswith("tf_XLAEigen") for task in tasks.iterdir())
 
 
-def _sizes(shape: Sequence[int | str]) -> tuple[int, ...]:
-    return tuple(int(dim) for dim in shape)
-
-
 class JaxProgram:
     """An XLA executable; weights and inputs are its run-time arguments."""
 
     def __init__(
         self,
         graph: Graph,
-        lowered: Lowered,
         compiled: jax.stages.Compiled,
         params: Mapping[str, jax.Array],
         device: jax.Device,
+        nodes: tuple[str, ...],
         lower_s: float,
     ) -> None:
-        self.graph, self.lowered, self.compiled, self.device = graph, lowered, compiled, device
+        self.graph, self.compiled, self.device, self.nodes = graph, compiled, device, nodes
         self.lower_s = lower_s
         """Seconds of tracing the graph and writing StableHLO, part of the compilation."""
         self._params = params
@@ -126,15 +122,21 @@ class JaxProgram:
     def bind(self, inputs: Tensors) -> None:
         """Put the inputs on the device."""
         arrays = tuple(np.asarray(inputs[i.name]).astype(carrier(i.dtype), copy=False) for i in self.graph.inputs)
-        self._inputs = jax.block_until_ready(jax.device_put(arrays, self.device))
+        self._inputs = jax.device_put(arrays, self.device)
+        jax.block_until_ready(self._inputs)  # type: ignore[no-untyped-call]
 
     def run(self) -> None:
         """One inference, complete on return."""
-        self._results = jax.block_until_ready(self.compiled(self._params, *self._inputs))
+        self._results = self.compiled(self._params, *self._inputs)
+        jax.block_until_ready(self._results)  # type: ignore[no-untyped-call]
 
     def outputs(self) -> Sequence[np.ndarray]:
         """Copies of the outputs in graph order; the lowering keeps the graph's dtypes."""
         return [np.array(result) for result in self._results]
+
+    def kernels(self) -> Sequence[Kernel]:
+        """Time by HLO instruction over a few profiled runs, with the graph's nodes that each covers."""
+        return profile(self.run, self.code(), partial(node_of, self.nodes))
 
     def code(self) -> str:
         """The optimised HLO."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -33,13 +33,15 @@ class Lowered:
 
     function: Callable[..., tuple[Any, ...]]
     params: dict[str, np.ndarray]
+    inputs: tuple[jax.ShapeDtypeStruct, ...]
     nodes: tuple[str, ...]
     """Names of the graph's nodes, nested ones included, in the order of their scopes."""
 
-    def node_of(self, op_name: str) -> str:
-        """The node that an `op_name` in HLO metadata belongs to (the innermost one), `""` for none."""
-        found = _SCOPE.findall(op_name)
-        return self.nodes[int(found[-1])] if found else ""
+
+def node_of(nodes: Sequence[str], op_name: str) -> str:
+    """The one of `Lowered.nodes` that an `op_name` in HLO metadata belongs to (the innermost), `""` for none."""
+    found = _SCOPE.findall(op_name)
+    return nodes[int(found[-1])] if found else ""
 
 
 def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
@@ -48,7 +50,7 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
     What a rule must know at compile time is a literal in it; every other weight is an argument, so that XLA cannot
     work on it ahead of the run.
     """
-    inputs = [_described(item) for item in graph.inputs]
+    inputs = tuple(_described(item) for item in graph.inputs)
     for node in walk(graph):
         JAX.entry(node)
     names = [node.name for node in walk(graph)]
@@ -63,7 +65,7 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Lowered:
         return Scope(JAX, graph, env, tensors, jnp.asarray, around=around, peek=_concrete).run()
 
     arranged, params = arrange(function, _run_time(graph, tensors), inputs)
-    return Lowered(arranged, params, tuple(names))
+    return Lowered(arranged, params, inputs, tuple(names))
 
 
 def _described(item: Input) -> jax.ShapeDtypeStruct:

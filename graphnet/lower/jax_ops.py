@@ -269,7 +269,7 @@ def convert(x: Array, dtype: np.dtype[Any], *, saturate: int = 1) -> Array:
     if x.dtype == dtype:
         return x
     if dtype.name.startswith("float8") and saturate:
-        limit = float(jnp.finfo(dtype).max)
+        limit = float(jnp.finfo(dtype).max)  # type: ignore[no-untyped-call]
         wide = x if x.dtype in (np.dtype("float32"), np.dtype("float64")) else x.astype(np.float32)
         return jnp.clip(wide, -limit, limit).astype(dtype)
     if dtype.name in ("int4", "uint4"):

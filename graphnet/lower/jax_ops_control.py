@@ -103,7 +103,8 @@ def _while(
 
     def test(state: tuple[Any, ...]) -> Array:
         index, going, _ = state
-        return going if limit is None else going & (index < limit)
+        goes_on: Array = going if limit is None else going & (index < limit)
+        return goes_on
 
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         index, going, carried = state

@@ -298,7 +298,7 @@ def deform_conv(
     columns = jnp.moveaxis(sampled, -1, 1).reshape(batch, group, channels // group * taps, math.prod(out))
     weights = W.reshape(group, W.shape[0] // group, -1)
     Y = jnp.einsum("gok,ngkp->ngop", weights, columns).reshape(batch, W.shape[0], *out)
-    return Y if B is None else Y + per_channel(B, 4, last=False)
+    return Y if B is None else Y + per_channel(B, 4)
 
 
 def _linear(images: Array, places: list[Array]) -> Array:

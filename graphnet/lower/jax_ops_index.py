@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -59,7 +61,13 @@ def gather_nd(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
 
 def _scatter(data: Array, index: tuple[Array, ...], updates: Array, reduction: str) -> Array:
     place = data.at[index]
-    operation = {"none": place.set, "add": place.add, "mul": place.multiply, "max": place.max, "min": place.min}
+    operation: dict[str, Any] = {
+        "none": place.set,
+        "add": place.add,
+        "mul": place.multiply,
+        "max": place.max,
+        "min": place.min,
+    }
     result: Array = operation[reduction](updates, mode=IN_RANGE)
     return result
 

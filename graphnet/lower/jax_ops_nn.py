@@ -22,14 +22,14 @@ def ones(given: Sizes | None, rank: int) -> Sizes:
     return tuple(given) if given else (1,) * rank
 
 
-def spatial_axes(rank: int, last: bool) -> Sizes:
-    """The spatial axes of a tensor of this rank."""
-    return tuple(range(1, rank - 1)) if last else tuple(range(2, rank))
+def spatial_axes(x: Array) -> Sizes:
+    """All axes but batch and channel."""
+    return tuple(range(2, x.ndim))
 
 
-def per_channel(x: Array, rank: int, last: bool) -> Array:
-    """A vector over channels, shaped to broadcast against a tensor of this rank."""
-    return x.reshape((-1,) if last else (-1, *(1,) * (rank - 2)))
+def per_channel(x: Array, rank: int) -> Array:
+    """A vector over channels, shaped to broadcast against [batch, channel, spatial...] of this rank."""
+    return x.reshape(-1, *(1,) * (rank - 2))
 
 
 def resolve_pads(
@@ -53,11 +53,6 @@ def split_pads(totals: list[int], *, upper: bool) -> Pads:
     """Halves of each total; the odd element goes to the end (`upper`) or the beginning."""
     halves = [(t // 2, t - t // 2) for t in totals]
     return tuple(halves if upper else [(b, a) for a, b in halves])
-
-
-def _numbers(rank: int, last: bool) -> tuple[str, str, str]:
-    digits = "".join(str(i) for i in range(rank - 2))
-    return (f"N{digits}C", f"{digits}IO", f"N{digits}C") if last else (f"NC{digits}", f"OI{digits}", f"NC{digits}")
 
 
 @JAX.op("Conv")
@@ -87,23 +82,13 @@ def convolve(
     group: int = 1,
     pads: Sizes | None = None,
     strides: Sizes | None = None,
-    last: bool = False,
 ) -> Array:
-    """Convolution; channels last take the kernel as [spatial..., in / group, out]."""
+    """Convolution of any element type, for Conv and its quantised relatives."""
     rank = X.ndim - 2
     strides, dilations = ones(strides, rank), ones(dilations, rank)
-    size, kernel = (X.shape[1:-1], W.shape[:-2]) if last else (X.shape[2:], W.shape[2:])
-    padding = resolve_pads(auto_pad, pads, size, kernel, strides, dilations)
-    Y = lax.conv_general_dilated(
-        X,
-        W,
-        strides,
-        padding,
-        rhs_dilation=dilations,
-        dimension_numbers=_numbers(X.ndim, last),
-        feature_group_count=group,
-    )
-    return Y if B is None else Y + per_channel(B, X.ndim, last)
+    padding = resolve_pads(auto_pad, pads, X.shape[2:], W.shape[2:], strides, dilations)
+    Y = lax.conv_general_dilated(X, W, strides, padding, rhs_dilation=dilations, feature_group_count=group)
+    return Y if B is None else Y + per_channel(B, X.ndim)
 
 
 @JAX.op("ConvTranspose")
@@ -141,7 +126,7 @@ def conv_transpose(
     Y = lax.conv_general_dilated(
         X, kernels, (1,) * rank, padding, lhs_dilation=strides, rhs_dilation=dilations, feature_group_count=group
     )
-    return Y if B is None else Y + per_channel(B, X.ndim, last=False)
+    return Y if B is None else Y + per_channel(B, X.ndim)
 
 
 class Window:
@@ -157,11 +142,10 @@ class Window:
         dilations: Sizes | None = None,
         pads: Sizes | None = None,
         strides: Sizes | None = None,
-        last: bool = False,
     ) -> None:
         rank = len(kernel_shape)
         self.kernel, self.strides, self.dilations = kernel_shape, ones(strides, rank), ones(dilations, rank)
-        self.size, self.last = X.shape[1:-1] if last else X.shape[2:], last
+        self.size = X.shape[2:]
         self.stated = resolve_pads(auto_pad, pads, self.size, kernel_shape, self.strides, self.dilations)
         self.padding = self._with_ceil() if ceil_mode else self.stated
 
@@ -176,19 +160,16 @@ class Window:
             extended.append((low, high + max(0, (count - 1) * s + span - (n + low + high))))
         return tuple(extended)
 
-    def _outer(self, inner: tuple[Any, ...], rest: Any) -> tuple[Any, ...]:
-        return (rest, *inner, rest) if self.last else (rest, rest, *inner)
-
     def reduce(self, x: Any, initial: Any, operation: Callable[..., Any]) -> Any:
         """`lax.reduce_window` of one array or a tuple of them."""
         return lax.reduce_window(
             x,
             initial,
             operation,
-            self._outer(self.kernel, 1),
-            self._outer(self.strides, 1),
-            self._outer(self.padding, (0, 0)),
-            window_dilation=self._outer(self.dilations, 1),
+            (1, 1, *self.kernel),
+            (1, 1, *self.strides),
+            ((0, 0), (0, 0), *self.padding),
+            window_dilation=(1, 1, *self.dilations),
         )
 
     def sum(self, x: Array) -> Array:
@@ -207,7 +188,7 @@ class Window:
         same = counts.size == 0 or bool((counts == counts.flat[0]).all())
         if same:
             return self.sum(x) / (float(counts.flat[0]) if counts.size else 1.0)
-        return self.sum(x) / counts.reshape(self._outer(counts.shape, 1)).astype(x.dtype)
+        return self.sum(x) / counts.astype(x.dtype)
 
     def _counts(self, include_pad: bool) -> np.ndarray:
         total: Any = np.ones(())
@@ -223,7 +204,9 @@ class Window:
 def lowest(x: Array) -> np.ndarray:
     """The identity of max: minus infinity, or the smallest integer."""
     floating = jnp.issubdtype(x.dtype, jnp.floating)
-    return np.asarray(-np.inf if floating else jnp.iinfo(x.dtype).min, x.dtype)
+    if floating:
+        return np.asarray(-np.inf, x.dtype)
+    return np.asarray(jnp.iinfo(x.dtype).min, x.dtype)  # type: ignore[no-untyped-call]
 
 
 @JAX.op("MaxPool")
@@ -293,17 +276,17 @@ def lp_pool(
 
 @JAX.op("GlobalAveragePool")
 def global_average_pool(X: Array) -> Array:
-    return jnp.mean(X, spatial_axes(X.ndim, last=False), keepdims=True)
+    return jnp.mean(X, spatial_axes(X), keepdims=True)
 
 
 @JAX.op("GlobalMaxPool")
 def global_max_pool(X: Array) -> Array:
-    return jnp.max(X, spatial_axes(X.ndim, last=False), keepdims=True)
+    return jnp.max(X, spatial_axes(X), keepdims=True)
 
 
 @JAX.op("GlobalLpPool")
 def global_lp_pool(X: Array, *, p: int = 2) -> Array:
-    return jnp.sum(jnp.abs(X) ** p, spatial_axes(X.ndim, last=False), keepdims=True) ** (1.0 / p)
+    return jnp.sum(jnp.abs(X) ** p, spatial_axes(X), keepdims=True) ** (1.0 / p)
 
 
 @JAX.op("MaxUnpool")

@@ -14,7 +14,7 @@ from jax import Array, lax
 
 from graphnet.errors import UnsupportedOp
 from graphnet.lower.jax_ops import JAX, jax_dtype
-from graphnet.lower.jax_ops_nn import per_channel
+from graphnet.lower.jax_ops_nn import per_channel, spatial_axes
 
 _EPSILON = 9.999999747378752e-06
 
@@ -61,19 +61,17 @@ def batch_normalization(
     training_mode: int = 0,
 ) -> Any:
     if not training_mode:
-        return normalise_channels(X, scale, B, input_mean, input_var, epsilon, last=False)
+        return _normalised(X, scale, B, input_mean, input_var, epsilon)
     axes = tuple(i for i in range(X.ndim) if i != 1)
     mean, var = jnp.mean(X, axes, dtype=input_mean.dtype), jnp.var(X, axes, dtype=input_var.dtype)
-    Y = normalise_channels(X, scale, B, mean, var, epsilon, last=False)
+    Y = _normalised(X, scale, B, mean, var, epsilon)
     return Y, input_mean * momentum + mean * (1 - momentum), input_var * momentum + var * (1 - momentum)
 
 
-def normalise_channels(
-    x: Array, scale: Array, bias: Array, mean: Array, var: Array, epsilon: float, *, last: bool
-) -> Array:
+def _normalised(x: Array, scale: Array, bias: Array, mean: Array, var: Array, epsilon: float) -> Array:
     """`(x - mean) * (scale / sqrt(var + epsilon)) + bias` per channel."""
     factor = lax.rsqrt(var + epsilon) * scale
-    y = (x - per_channel(mean, x.ndim, last)) * per_channel(factor, x.ndim, last) + per_channel(bias, x.ndim, last)
+    y = (x - per_channel(mean, x.ndim)) * per_channel(factor, x.ndim) + per_channel(bias, x.ndim)
     return y.astype(x.dtype)
 
 
@@ -117,27 +115,17 @@ def rms_normalization(
 def group_normalization(
     X: Array, scale: Array, bias: Array, *, epsilon: float = _EPSILON, num_groups: int, stash_type: int = 1
 ) -> Array:
-    return normalise_groups(_stash(X, stash_type), scale, bias, num_groups, epsilon, last=False).astype(X.dtype)
-
-
-def normalise_groups(x: Array, scale: Array, bias: Array, groups: int, epsilon: float, *, last: bool) -> Array:
-    """GroupNormalization in either layout."""
-    width = x.shape[-1 if last else 1] // groups
-    split = (*x.shape[:-1], groups, width) if last else (x.shape[0], groups, width, *x.shape[2:])
-    axes = (*range(1, x.ndim - 1), x.ndim) if last else tuple(range(2, x.ndim + 1))
-    normal = standardise(x.reshape(split), axes, epsilon)[0].reshape(x.shape)
-    return normal * per_channel(scale, x.ndim, last) + per_channel(bias, x.ndim, last)
+    batch, channels, *spatial = X.shape
+    x = _stash(X, stash_type)
+    groups = x.reshape(batch, num_groups, channels // num_groups, *spatial)
+    normal = standardise(groups, tuple(range(2, groups.ndim)), epsilon)[0].reshape(x.shape)
+    return (normal * per_channel(scale, X.ndim) + per_channel(bias, X.ndim)).astype(X.dtype)
 
 
 @JAX.op("InstanceNormalization")
 def instance_normalization(input: Array, scale: Array, B: Array, *, epsilon: float = _EPSILON) -> Array:
-    return normalise_instances(input, scale, B, epsilon, last=False)
-
-
-def normalise_instances(x: Array, scale: Array, bias: Array, epsilon: float, *, last: bool) -> Array:
-    """InstanceNormalization in either layout."""
-    normal = standardise(x, tuple(range(1, x.ndim - 1) if last else range(2, x.ndim)), epsilon)[0]
-    return normal * per_channel(scale, x.ndim, last) + per_channel(bias, x.ndim, last)
+    normal = standardise(input, spatial_axes(input), epsilon)[0]
+    return normal * per_channel(scale, input.ndim) + per_channel(B, input.ndim)
 
 
 @JAX.op("MeanVarianceNormalization")
@@ -161,7 +149,7 @@ def local_response_normalization(
     rest = (1,) * (X.ndim - 2)
     pads = [(0, 0), (before, size - 1 - before), *((0, 0) for _ in rest)]
     total = lax.reduce_window(X * X, np.array(0, X.dtype), lax.add, (1, size, *rest), (1,) * X.ndim, pads)
-    return X / (total * (alpha / size) + bias) ** beta
+    return X / jnp.power(total * (alpha / size) + bias, beta)
 
 
 @JAX.op("Softmax")

@@ -51,7 +51,7 @@ def quantize_linear(
 
 
 def _saturated(x: Array, dtype: np.dtype[Any]) -> Array:
-    limits = jnp.iinfo(dtype)
+    limits = jnp.iinfo(dtype)  # type: ignore[no-untyped-call]
     return convert(jnp.clip(x, int(limits.min), int(limits.max)), dtype)
 
 

@@ -48,7 +48,10 @@ class _Layer:
 
     def biases(self, d: int) -> tuple[Array | None, Array | None]:
         """Bias of the input's and of the recurrent product."""
-        return (None, None) if self.B is None else tuple(jnp.split(self.B[d], 2))
+        if self.B is None:
+            return None, None
+        first, second = jnp.split(self.B[d], 2)
+        return first, second
 
     def clipped(self, x: Array) -> Array:
         return x if self.clip is None else jnp.clip(x, -self.clip, self.clip)

@@ -38,11 +38,15 @@ def _extremum(function: Reduction, empty: float) -> Reduction:
     def reduce(x: Array, axis: Any, keepdims: bool) -> Array:
         if x.dtype == bool:
             return function(x, axis, keepdims=keepdims, initial=empty > 0)
-        limits = jnp.finfo(x.dtype) if is_float(x) else jnp.iinfo(x.dtype)
-        start = empty if is_float(x) else limits.max if empty > 0 else limits.min
+        start = empty if is_float(x) else _limit(x, largest=empty > 0)
         return function(x, axis, keepdims=keepdims, initial=start if x.size == 0 else None)
 
     return reduce
+
+
+def _limit(x: Array, *, largest: bool) -> int:
+    limits = jnp.iinfo(x.dtype)  # type: ignore[no-untyped-call]
+    return int(limits.max if largest else limits.min)
 
 
 REDUCTIONS: dict[str, Reduction] = {

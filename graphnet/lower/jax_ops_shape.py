@@ -177,7 +177,8 @@ def range_(start: Static, limit: Static, delta: Static) -> Array:
 
 @JAX.op("EyeLike")
 def eye_like(input: Array, *, dtype: int | None = None, k: int = 0) -> Array:
-    return jnp.eye(*input.shape, k=k, dtype=jax_dtype(dtype) if dtype is not None else input.dtype)
+    rows, columns = input.shape
+    return jnp.eye(rows, columns, k, dtype=jax_dtype(dtype) if dtype is not None else input.dtype)
 
 
 @JAX.op("Trilu")

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import onnx
+import pytest
+
+from graphnet.compilers import Target, get
+from graphnet.compilers.jax import Jax, JaxProgram
+from graphnet.errors import DeviceNotPresent
+from graphnet.ir.graph import Graph
+
+TEXT = """<ir_version: 10, opset_import: ["" : 23]>
+g (float[1,32,64,64] x, float[32,32,3,3] w, float[64,512] m) => (float[1,32,64,512] y) {
+    c = Conv<pads=[1,1,1,1]>(x, w)  r = Relu(c)  y = MatMul(r, m) }"""
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return Graph.from_onnx(onnx.parser.parse_model(TEXT))
+
+
+@pytest.fixture(scope="module")
+def arrays() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    shapes = {"x": (1, 32, 64, 64), "w": (32, 32, 3, 3), "m": (64, 512)}
+    return {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+
+
+@pytest.fixture(scope="module")
+def program(graph: Graph, arrays: dict[str, np.ndarray]) -> JaxProgram:
+    compiler = Jax()
+    compiler.configure(Target())
+    made = compiler.compile(graph, graph.materialize(), Target())
+    made.bind(arrays)
+    made.run()
+    return made
+
+
+def test_registry_finds_it() -> None:
+    assert isinstance(get("jax"), Jax)
+
+
+def test_effective_settings() -> None:
+    settings = Jax().configure(Target())
+    assert settings["precision"] == "highest"
+    assert settings["x64"]
+    assert not settings["fast_math"]
+    assert not settings["compilation_cache"]
+    assert "--xla_cpu_enable_fast_math=false" in settings["xla_flags"]
+    assert settings["platform"] == "cpu"
+
+
+def test_lower_precision_is_the_default_of_xla() -> None:
+    assert Jax().configure(Target(precision="tf32"))["precision"] == "default"
+    Jax().configure(Target())
+
+
+@pytest.mark.parametrize("device", ["cuda", "metal", "abacus"])
+def test_absent_devices(device: str) -> None:
+    if device in {d.platform for d in jax.devices()}:
+        pytest.fail(f"this machine has {device}: run the test on one without")
+    with pytest.raises(DeviceNotPresent, match=f"jax: .*'{device}'"):
+        Jax().configure(Target(device=device))
+
+
+def test_outputs_follow_the_inputs_and_are_copies(program: JaxProgram, arrays: dict[str, np.ndarray]) -> None:
+    (first,) = program.outputs()
+    program.bind({**arrays, "m": arrays["m"] * 2})
+    program.run()
+    (second,) = program.outputs()
+    np.testing.assert_allclose(second, 2 * first, rtol=1e-5, atol=1e-4)
+    second[...] = np.nan
+    assert np.isfinite(program.outputs()[0]).all()
+    program.bind(arrays)
+    program.run()
+    np.testing.assert_array_equal(program.outputs()[0], first)
+
+
+def test_tracing_is_a_part_of_compiling(graph: Graph) -> None:
+    start = time.perf_counter()
+    made = Jax().compile(graph, graph.materialize(), Target())
+    assert 0 < made.lower_s < time.perf_counter() - start
+
+
+def test_kernels_cover_the_nodes_and_the_time(program: JaxProgram, graph: Graph) -> None:
+    kernels = program.kernels()
+    names = {node.name for node in graph.nodes}
+    assert {node for kernel in kernels for node in kernel.nodes} == names
+    start = time.perf_counter()
+    for _ in range(5):
+        program.run()
+    whole = (time.perf_counter() - start) / 5 * 1e6
+    assert 0.2 * whole < sum(kernel.total_us for kernel in kernels) < 5 * whole
+
+
+def test_compiled_code_names_the_nodes(program: JaxProgram) -> None:
+    assert 'op_name="jit(' in program.code()
+    assert all(f"node{index}_" in program.code() for index in range(3))
+
+
+CHILD = """
+import sys, time
+import numpy as np, onnx
+from graphnet.compilers import Target
+from graphnet.compilers.jax import Jax
+from graphnet.ir.graph import Graph
+target = Target(threads=1)
+settings = Jax().configure(target)
+assert settings["threads"] == 1, settings
+graph = Graph.from_onnx(onnx.parser.parse_model(sys.stdin.read()))
+program = Jax().compile(graph, graph.materialize(), target)
+program.bind({i.name: np.ones(i.shape, np.float32) for i in graph.inputs})
+program.run()
+wall, used = time.perf_counter(), time.process_time()
+while time.perf_counter() - wall < 1:
+    program.run()
+print((time.process_time() - used) / (time.perf_counter() - wall))
+"""
+
+
+def test_one_thread_uses_one_core() -> None:
+    done = subprocess.run([sys.executable, "-c", CHILD], input=TEXT, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 1.1

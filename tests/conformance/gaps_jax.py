@@ -1,0 +1,19 @@
+"""Node tests that the JAX lowering does not pass, with a word and a reason each."""
+
+from __future__ import annotations
+
+from tests.conformance.harness import Gap
+
+GAPS = (
+    Gap("test_tfidfvectorizer_*", "notimpl", "n-gram counting has no tensor form worth having before a graph needs it"),
+    Gap(
+        "test_unique_*", "never", "the output's size depends on data and the graph states none: XLA's shapes are static"
+    ),
+    Gap("test_bernoulli*", "never", "random numbers of another generator"),
+    Gap("test_training_dropout", "never", "random numbers of another generator"),
+    Gap("test_training_dropout_default", "never", "random numbers of another generator"),
+    Gap("test_training_dropout_default_mask", "never", "random numbers of another generator"),
+    Gap("test_training_dropout_mask", "never", "random numbers of another generator"),
+    Gap("test_cast*_to_INT4*", "never", "numbers out of range saturate in XLA; the test expects them to wrap around"),
+    Gap("test_attention_4d_fp16", "never", "one unit in the last place of float16 exceeds the test's tolerance"),
+)
