@@ -20,6 +20,7 @@ from graphnet.ir.onnx_bridge_read import Declared, Reader, ReadOptions
 from graphnet.ir.onnx_bridge_tensors import tensor_type
 from graphnet.ir.onnx_bridge_write import save_onnx, to_onnx
 from graphnet.ir.symbolic import minimum, sub
+from graphnet.ir.validate import validate
 
 __all__ = ["from_onnx", "infer", "save_onnx", "tensor_type", "to_onnx"]
 
@@ -75,7 +76,9 @@ def import_model(
     # literals come last, so that folding them away later leaves the others' positions (and random streams) alone
     weights = dict(sorted(read.weights.items(), key=lambda item: item[1].role == "constant"))
     graph = Graph(inputs=read.inputs, outputs=read.outputs, weights=weights, nodes=read.nodes, **metadata)
-    return _with_legal_indices(infer(graph, read.declared, dims), options.fills)
+    done = _with_legal_indices(infer(graph, read.declared, dims), options.fills)
+    validate(done)
+    return done
 
 
 def infer(

@@ -30,6 +30,8 @@ def control_flow(walk: Inference, node: Node, types: list[Value | None], scope: 
     for key in required:
         if not isinstance(found.get(key), Body):
             raise GraphFormatError(f"node '{node.name}' ({node.op}) needs the graph '{key}'")
+    if node.op == "If" and (len(node.inputs) != 1 or not node.inputs[0]):
+        raise GraphFormatError(f"node '{node.name}' (If) needs its condition as its one input")
     if node.op == "If":
         node, results = _if(walk, node, scope)
     elif node.op == "Loop":

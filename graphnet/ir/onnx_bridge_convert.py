@@ -40,6 +40,9 @@ def default_opset(model: ModelProto) -> int:
         if all(node.domain not in ("", "ai.onnx") for node in model.graph.node) and model.opset_import:
             return OPSET
         raise GraphFormatError("no version of the default operator set is given", where="$.opset_import")
+    newest = onnx.defs.onnx_opset_version()
+    if not 1 <= versions[0] <= newest:
+        raise GraphFormatError(f"opset {versions[0]} is not in 1 to {newest}", where="$.opset_import")
     return int(versions[0])
 
 

@@ -48,11 +48,25 @@ def read_model(path: Path, limit: int) -> ModelProto:
         raise GraphFormatError(f"not an ONNX model: {error}") from error
     if not model.HasField("graph"):
         raise GraphFormatError("not an ONNX model: it has no graph")
+    _check_text(model)
     budget = limit - size
     for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             budget -= load_external(tensor, path.parent, budget)
     return model
+
+
+def _check_text(model: ModelProto) -> None:
+    """Refuse names that are not UTF-8, which the protobuf library hands out as bytes. Raises GraphFormatError."""
+    stack: list[Any] = [model]
+    while stack:
+        for field, value in stack.pop().ListFields():
+            if field.cpp_type == field.CPPTYPE_MESSAGE:
+                stack.extend([value] if hasattr(value, "ListFields") else value)
+            elif field.type == field.TYPE_STRING:
+                items = [value] if isinstance(value, str | bytes) else value
+                if any(isinstance(item, bytes) for item in items):
+                    raise GraphFormatError(f"a text in '{field.full_name}' is not UTF-8")
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:

@@ -62,7 +62,7 @@ def attribute_proto(name: str, value: Attr, kind: int | None = None) -> Attribut
     proto.type = kind if kind is not None else _kind(value)  # type: ignore[assignment]
     try:
         _set(proto, value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise GraphFormatError(f"attribute '{name}' cannot be {value!r}: {error}") from error
     return proto
 
