@@ -1,0 +1,1 @@
+"""Capture: graphs from PyTorch modules, ONNX files and sources by name, each compared with where it came from."""

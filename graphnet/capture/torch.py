@@ -206,7 +206,8 @@ def _finish(graph: Graph, call: torch_inputs.Call, module: nn.Module | None, sou
 
 def _compare(graph: Graph, call: torch_inputs.Call, module: nn.Module) -> tuple[float, float | None]:
     """Largest error over the checked sizes, and the source's own float32-to-float64 error at the default sizes."""
-    load_weights(module, tensors.weights(graph, 0))
+    weights = tensors.weights(graph, 0)
+    load_weights(module, weights)
     flat = torch_export.FlatModule(module, call.spec, call.leaves).eval()
     runs = []
     for sizes in _checked_sizes(graph.dims):
@@ -215,7 +216,7 @@ def _compare(graph: Graph, call: torch_inputs.Call, module: nn.Module) -> tuple[
         runs.append((bound, feed, _outputs(flat, graph, feed)))
     instability = _instability(flat, graph, runs[0][1], runs[0][2])
     worst = max(
-        gate.compare(bound, feed, tensors.weights(bound, 0), expected, instability=instability)
+        gate.compare(bound, feed, _bound_weights(bound, weights), expected, instability=instability)
         for bound, feed, expected in runs
     )
     for name, array in zip(graph.outputs, runs[0][2], strict=True):
@@ -225,6 +226,13 @@ def _compare(graph: Graph, call: torch_inputs.Call, module: nn.Module) -> tuple[
                 " give `fills` of a smaller scale"
             )
     return _round_up(worst), None if instability is None else _round_up(max(instability, default=0.0))
+
+
+def _bound_weights(bound: Graph, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weights of a bound graph: the captured graph's, and the literals that binding folded."""
+    literals = {name: weight for name, weight in bound.weights.items() if name not in known}
+    kept = {name: known[name] for name in bound.weights if name in known}
+    return kept | tensors.weights(msgspec.structs.replace(bound, weights=literals), 0)
 
 
 def _checked_sizes(dims: Mapping[str, Dim]) -> list[dict[str, int]]:
