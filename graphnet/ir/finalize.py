@@ -47,11 +47,13 @@ def derived(graph: Graph) -> dict[str, Any]:
 def check_metadata(graph: Graph) -> None:
     """Compare every stored derived field with its value computed anew.
 
-    Raises GraphFormatError naming both values; a field that is not stored is not compared.
+    Raises GraphFormatError naming both values. A graph that was never finalized, and a number that is not stored, are
+    not compared.
     """
+    finalized = graph.operator_count is not None or graph.stored_hash is not None
     for field, computed in derived(graph).items():
         stored = getattr(graph, field)
-        if stored in (None, (), {}) and not (stored == () and graph.operator_count is not None):
+        if stored is None or (not finalized and stored in ((), {})):
             continue
         if not _equal(stored, computed):
             name = {"stored_hash": "structure_hash"}.get(field, field)

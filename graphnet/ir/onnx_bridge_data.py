@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphnet.errors import GraphFormatError
 from graphnet.ir.graph import Dimension, Node, Value
 from graphnet.ir.symbolic import add, at_least, exact_div, floordiv, maximum, minimum, mod, mul, sub
 
@@ -27,11 +28,10 @@ def propagate(node: Node, types: Sequence[Value | None], data: Sequence[Array | 
         return [None] * len(node.outputs)
     try:
         result = rule(Facts(node, types, data))
-    except (_Open, IndexError, ValueError, TypeError):
-        result = None
-    if result is None or result.size > LIMIT:
-        return [None] * len(node.outputs)
-    return [settle(result)] + [None] * (len(node.outputs) - 1)
+        known = settle(result) if result is not None and result.size <= LIMIT else None
+    except (_Open, GraphFormatError, ArithmeticError, LookupError, TypeError, ValueError):
+        known = None
+    return [known] + [None] * (len(node.outputs) - 1)
 
 
 def settle(array: Array) -> Array:

@@ -21,6 +21,15 @@ Result = tuple[DType, PartialShape | None] | None
 IR_VERSION = 11
 """The version whose default opset is 23: every reader of opset 23 has it."""
 _OPSETS = [helper.make_opsetid("", OPSET)]
+_INFERENCE_ERRORS = (
+    shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    RuntimeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    MemoryError,
+)
 _TYPED = {
     OpSchema.AttrType.FLOAT: AttributeProto.FLOAT,
     OpSchema.AttrType.INT: AttributeProto.INT,
@@ -137,7 +146,7 @@ def infer_types(node: Node, types: Sequence[Value | None], data: Sequence[np.nda
         result = shape_inference.infer_node_outputs(
             found, node_proto(node), protos, known, opset_imports=_OPSETS, ir_version=IR_VERSION
         )
-    except (shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, KeyError, TypeError) as error:
+    except _INFERENCE_ERRORS as error:
         cause = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise GraphFormatError(f"node '{node.name}' ({node.op}) is invalid: {cause}") from error
     return [_type_of(result[name]) if name in result else None for name in node.outputs]

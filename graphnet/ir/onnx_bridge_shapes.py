@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphnet.errors import GraphFormatError
 from graphnet.ir.graph import Dimension, Shape
 from graphnet.ir.onnx_bridge_nodes import PartialShape
 from graphnet.ir.symbolic import add, ceildiv, exact_div, floordiv, maximum, minimum, mul, product, sub
@@ -56,7 +57,7 @@ def partial_shapes(op: str, call: Call) -> Sequence[PartialShape]:
         rule = _broadcast_rule
     try:
         return rule(call)
-    except (Unknown, IndexError, KeyError, TypeError):
+    except (Unknown, GraphFormatError, ArithmeticError, LookupError, TypeError, ValueError):
         return ()
 
 

@@ -50,7 +50,9 @@ def test_every_field_is_filled(plain: Graph) -> None:
     [
         ("input_shapes", ((1, 3, 8, 8),), "input_shapes"),
         ("operator_count", 5, "operator_count"),
+        ("input_shapes", (), "input_shapes"),
         ("operator_distribution", {"conv2d": 2}, "operator_distribution"),
+        ("operator_distribution", {}, "operator_distribution"),
         ("parameters", 163, "parameters"),
         ("flops", 1, "flops"),
         ("bytes", 1, "bytes"),
