@@ -175,12 +175,31 @@ def detach_weights(model: onnx_ir.Model, recipes: Collection[str], canonical: Ma
 
 
 def to_proto(model: onnx_ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.ModelProto:
-    """Serialise with the caller's names for inputs and outputs."""
+    """Serialise with the caller's names for inputs and outputs; an output name that is taken gets `_output` added."""
     import onnx_ir
 
-    for value, name in [
-        *zip(model.graph.inputs, inputs, strict=False),
-        *zip(model.graph.outputs, outputs, strict=True),
-    ]:
+    _separate_outputs(model)
+    results = set(model.graph.outputs)
+    taken = {value.name for value in _all_values(model) if value not in results} | set(inputs)
+    for value, name in zip(model.graph.inputs, inputs, strict=False):
+        value.name = name
+    for value, name in zip(model.graph.outputs, outputs, strict=True):
+        while name in taken:
+            name += "_output"
+        taken.add(name)
         value.name = name
     return onnx_ir.to_proto(model)
+
+
+def _separate_outputs(model: onnx_ir.Model) -> None:
+    """Give outputs that are inputs, weights or other outputs a value of their own, as GraphIR names things once."""
+    import onnx_ir
+
+    seen: set[onnx_ir.Value] = set()
+    for index, value in enumerate(model.graph.outputs):
+        if value.producer() is None or value in seen:
+            node = onnx_ir.Node("", "Identity", [value])
+            node.outputs[0].shape, node.outputs[0].type = value.shape, value.type
+            model.graph.append(node)
+            model.graph.outputs[index] = node.outputs[0]
+        seen.add(value)

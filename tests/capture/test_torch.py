@@ -114,6 +114,18 @@ def test_outputs_of_dictionaries_tuples_and_nested_inputs() -> None:
     np.testing.assert_allclose(scaled, (x * 3).numpy(), rtol=1e-6)
 
 
+def test_outputs_named_as_inputs_and_outputs_that_are_inputs() -> None:
+    def function(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        y = x * 2
+        return {"x": y, "same": x, "again": y}
+
+    x = torch.randn(2, 3)
+    graph = capture(function, (x,), name="function")
+    assert graph.outputs == ("x_output", "same", "again")
+    for got, want in zip(run(graph, {"x": x}), (x * 2, x, x * 2), strict=True):
+        np.testing.assert_array_equal(got, want.numpy())
+
+
 def test_keyword_arguments_are_inputs_by_name() -> None:
     graph = capture(
         lambda a, *, b: a @ b,
