@@ -65,6 +65,11 @@ class Context:
         inputs = self.node.inputs
         return self.scope.known(inputs[index]) if index < len(inputs) and inputs[index] else None
 
+    def role(self, index: int) -> str:
+        """The role of the weight that is the node's input at `index`; `""` where that is no weight."""
+        inputs = self.node.inputs
+        return self.scope.role(inputs[index]) if index < len(inputs) and inputs[index] else ""
+
     def wants(self, index: int) -> bool:
         """Whether the node's output at `index` is asked for."""
         return index < len(self.node.outputs) and bool(self.node.outputs[index])
@@ -220,15 +225,16 @@ class Scope:
 
     def _number(self, name: str) -> np.ndarray | None:
         array = self.known(name)
-        if array is None or array.size != 1 or self._role(name) != "constant":
+        # A one-element parameter is an argument of the computation, not a literal of it.
+        if array is None or array.size != 1 or self.role(name) in ("parameter", "buffer"):
             return None
         return array if self.type_of(name).dtype in _NUMBERS else None
 
-    def _role(self, name: str) -> str:
-        """A one-element *parameter* is an argument of the computation, not a literal of it."""
+    def role(self, name: str) -> str:
+        """The role of a visible weight; `""` for any other name."""
         if name in self.graph.weights:
             return self.graph.weights[name].role
-        return self.parent._role(name) if self.parent is not None and name not in self.env else "constant"
+        return self.parent.role(name) if self.parent is not None and name not in self.env else ""
 
     def _known_argument(self, node: Node, index: int, kind: str) -> np.ndarray | tuple[int, ...]:
         name = node.inputs[index]

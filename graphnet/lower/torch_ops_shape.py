@@ -17,7 +17,8 @@ from graphnet.lower.torch_tensors import dtype_of, torch_dtype
 
 @TORCH.op("Reshape")
 def reshape(data: Tensor, shape: Ints, *, allowzero: int = 0) -> Tensor:
-    return data.reshape([data.shape[i] if d == 0 and not allowzero else d for i, d in enumerate(shape)])
+    sizes = [data.shape[i] if d == 0 and not allowzero else d for i, d in enumerate(shape)]
+    return data if sizes == list(data.shape) else data.reshape(sizes)
 
 
 @TORCH.op("Flatten")
@@ -105,12 +106,15 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0, context: Context) ->
     if known is not None and known.ndim == 0:
         return data.select(axis, int(known))
     axis = axis % data.ndim
-    return data[(slice(None),) * axis + (indices.to(torch.int64) if _narrow(indices) else indices,)]
-
-
-def _narrow(indices: Tensor) -> bool:
-    """PyTorch takes uint8 indices for masks."""
-    return indices.dtype not in (torch.int32, torch.int64)
+    if known is not None and known.size and known.min() >= 0:
+        if indices.ndim == 1:
+            return torch.index_select(data, axis, indices)
+        rows = torch.index_select(data, axis, indices.reshape(-1))
+        return rows.reshape(*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+    if axis == 0 and data.ndim == 2 and context.role(0) == "parameter":
+        # A learned table: an id below zero raises here instead of counting from the end.
+        return F.embedding(indices, data)
+    return data[(slice(None),) * axis + (indices,)]
 
 
 @TORCH.op("GatherElements")

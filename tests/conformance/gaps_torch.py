@@ -6,7 +6,6 @@ from tests.conformance.harness import Gap
 
 GAPS = (
     Gap("test_tfidfvectorizer_*", "notimpl", "n-gram counting has no tensor form worth having before a graph needs it"),
-    Gap("test_scan_sum", "notimpl", "Scan of opset 8 has a batch axis, which the import does not convert"),
     Gap("test_cast*FLOAT4E2M1*", "notyet", "PyTorch has no float4 tensor"),
     Gap("test_*quantizelinear_float4e2m1", "notyet", "PyTorch has no float4 tensor"),
     Gap("test_div_uint64", "notyet", "PyTorch has no uint64 arithmetic"),

@@ -16,7 +16,7 @@ from graphnet.compilers import Compiler, Target
 from graphnet.errors import GraphFormatError
 from graphnet.ir import tensors
 from graphnet.ir.fold import clean
-from graphnet.ir.graph import Graph, Value
+from graphnet.ir.graph import Graph
 from graphnet.ir.onnx_bridge import from_onnx
 
 COMPILE_TIME_INPUTS: Mapping[str, tuple[int, ...]] = {
@@ -157,16 +157,13 @@ def check(case: Case, results: Sequence[np.ndarray]) -> None:
     for name, got, expected in zip(case.graph.outputs, results, case.outputs, strict=True):
         assert got.dtype == expected.dtype, f"{name}: dtype {got.dtype}, expected {expected.dtype}"
         assert got.shape == expected.shape, f"{name}: shape {got.shape}, expected {expected.shape}"
-        assert _stated(case.graph, name).dtype == str(expected.dtype).replace("_", ""), f"{name}: graph states another"
+        stated = tensors.numpy_dtype(case.graph.type_of(name).dtype)
+        assert stated == expected.dtype, f"{name}: the graph states {stated}"
         if expected.dtype.kind in "biu":
             np.testing.assert_array_equal(got, expected, err_msg=name)
         else:
             rtol = max(case.rtol, BFLOAT16_RTOL) if expected.dtype.name == "bfloat16" else case.rtol
             np.testing.assert_allclose(_wide(got), _wide(expected), rtol=rtol, atol=case.atol, err_msg=name)
-
-
-def _stated(graph: Graph, name: str) -> Value:
-    return graph.type_of(name)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Any
 
 import pytest
 
 from graphnet import compilers
 from tests.conformance import harness
 
-COMPILERS = ("torch",)
+COMPILERS = ("torch", "jax")
 """A compiler's gaps are in `gaps_<name>.py`; it is covered once it is named here."""
+SAMPLED = {"jax": 4}
+"""XLA takes a tenth of a second to compile a case, so every fourth runs by default and the rest are slow tests."""
 TARGET = compilers.Target(threads=1)
 LEAST_PASSING = 0.95
 
@@ -25,14 +29,21 @@ def gap_of(name: str, case: str) -> harness.Gap | None:
     return next((gap for gap in gaps(name) if fnmatchcase(case, gap.pattern)), None)
 
 
-@pytest.fixture(scope="module", params=COMPILERS)
+@pytest.fixture(scope="module")
 def compiler(request: pytest.FixtureRequest) -> compilers.Compiler:
     found = compilers.get(request.param)
     found.configure(TARGET)
     return found
 
 
-@pytest.mark.parametrize("case", list(harness.cases()))
+def _node_tests() -> Iterator[Any]:
+    for name in COMPILERS:
+        for index, case in enumerate(harness.cases()):
+            slow = [pytest.mark.slow] if index % SAMPLED.get(name, 1) else []
+            yield pytest.param(name, case, marks=slow, id=f"{name}-{case}")
+
+
+@pytest.mark.parametrize(("compiler", "case"), list(_node_tests()), indirect=["compiler"])
 def test_node(compiler: compilers.Compiler, case: str) -> None:
     gap = gap_of(compiler.name, case)
     if gap is None:
