@@ -20,9 +20,11 @@ from jax import lax
 from jax.extend import core
 
 from graphnet.lower.jax_layout_rules import (
+    ELEMENTWISE,
     RULES,
     Order,
     Ordered,
+    Spread,
     Value,
     bind,
     broadcast,
@@ -31,6 +33,7 @@ from graphnet.lower.jax_layout_rules import (
     kernel_order,
     plain,
     rank_of,
+    reordered,
     transpose,
 )  # fmt: skip
 
@@ -110,7 +113,9 @@ def _apply(eqn: core.JaxprEqn, values: list[Value]) -> list[Value]:
     name = eqn.primitive.name
     if name == "broadcast_in_dim":
         return [broadcast(eqn, values)]
-    if name in RULES and any(isinstance(v, Ordered) and v.order != plain(len(v.order)) for v in values):
+    if name in RULES and any(map(reordered, values)):
+        if name not in ELEMENTWISE:
+            values = [v.ordered() if isinstance(v, Spread) and reordered(v) else v for v in values]
         found = RULES[name](eqn, values)
         if found is not None:
             return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,19 @@ class Spread:
     order: Order = ()
     """None of its own."""
 
+    def ordered(self) -> Ordered:
+        """Carried out, each new axis beside the one before it: where `base` lies so, a reshape can then merge them."""
+        follows: dict[int, list[int]] = defaultdict(list)
+        last = -1
+        for axis in range(len(self.shape)):
+            last = axis if axis in self.axes else last
+            if axis != last:
+                follows[last].append(axis)
+        order = [*follows[-1]]
+        for axis in self.base.order:
+            order += [self.axes[axis], *follows[self.axes[axis]]]
+        return Ordered(self.laid(tuple(order)), tuple(order))
+
     def laid(self, order: Order) -> Any:
         """The array with its axes in `order`."""
         where = places(order)
@@ -58,6 +72,12 @@ class Spread:
 
 Value = Ordered | Spread
 Rule = Callable[[core.JaxprEqn, list[Value]], "list[Value] | None"]
+
+
+def reordered(value: Value) -> bool:
+    """Whether the axes of a value, or of what it spreads, lie in another order than ONNX's."""
+    order = value.order if isinstance(value, Ordered) else value.base.order
+    return order != plain(len(order))
 
 
 def places(order: Order) -> Order:

@@ -82,6 +82,11 @@ def upsample(p: Params, x: Any) -> Any:
     return jnp.take(y, index, axis=2), y[:, :, index], y[:, index % 8, index % 6]
 
 
+def upsample_by_two(p: Params, x: Any) -> Any:
+    y = jnp.broadcast_to(conv(p, x)[:, :, :, None, :, None], (2, 8, 6, 2, 5, 2)).reshape(2, 8, 12, 10)
+    return conv(p, y)
+
+
 def along_channels(p: Params, x: Any) -> Any:
     y = conv(p, x)
     return (
@@ -112,8 +117,8 @@ def select(p: Params, x: Any) -> Any:
 
 
 FUNCTIONS = [
-    residual, pools, group_norm, moves, attention, classifier, one_by_one, upsample, along_channels, control,
-    channels_last_block, select,
+    residual, pools, group_norm, moves, attention, classifier, one_by_one, upsample, upsample_by_two, along_channels,
+    control, channels_last_block, select,
 ]  # fmt: skip
 
 
@@ -135,7 +140,9 @@ def transposes(function: Callable[..., Any], rank: int) -> int:
     return sum(e.primitive is lax.transpose_p and len(e.outvars[0].aval.shape) == rank for e in equations)
 
 
-@pytest.mark.parametrize("function", [residual, group_norm, channels_last_block], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [residual, group_norm, upsample_by_two, channels_last_block], ids=lambda f: f.__name__
+)
 def test_only_input_and_output_are_transposed(function: Callable[..., Any]) -> None:
     # The input is asked for twice: by a convolution and by the residual connection.
     assert transposes(lambda p, x: (function(p, x),), 4) <= 3
@@ -204,7 +211,7 @@ def test_axis_groups(old: tuple[int, ...], new: tuple[int, ...], groups: Any) ->
         assert [axis for group in found for axis in group[1]] == [0, 1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_reshape_of_any_order(data: st.DataObject) -> None:
     """A value in another order, reshaped, split over or merged: the logical result never changes."""
