@@ -54,9 +54,15 @@ def run_file(file: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     with tempfile.TemporaryDirectory(prefix="graphnet-onnx-") as folder:
         given, found = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         np.savez(given, allow_pickle=False, **dict(inputs))
-        command = [sys.executable, "-m", "graphnet.capture.onnx_child", str(file.absolute()), str(given), str(found)]
+        arguments = [str(file.absolute()), str(given), str(found)]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=RUN_SECONDS, check=False)
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "graphnet.capture.onnx_child", *arguments],
+                capture_output=True,
+                timeout=RUN_SECONDS,
+                check=False,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
         except subprocess.TimeoutExpired:
             raise CaptureError(f"{file}: one run of the file took more than {RUN_SECONDS} s") from None
         if done.returncode != 0 or not found.exists():

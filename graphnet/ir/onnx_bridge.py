@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from onnx import ModelProto
 
-from graphnet.errors import GraphFormatError
+from graphnet.errors import GraphFormatError, UsageError
 from graphnet.ir import fileio
 from graphnet.ir.graph import Body, Dim, Dimension, Fill, Graph, Uniform, walk
 from graphnet.ir.onnx_bridge_convert import upgrade
@@ -50,8 +50,10 @@ def from_onnx(
     data) and inputs their recipe. `dims` gives symbols `(min, max)`, `(min, max, default)` or a Dim. `weights` is
     `exact` (values are kept) or `random` (float weights become normal distributions with their statistics).
     `metadata` are fields of Graph. A file is imported in a child process unless `trusted`, so that a crash inside
-    the onnx library is an error like any other. Raises GraphFormatError.
+    the onnx library is an error like any other. Raises GraphFormatError, UsageError.
     """
+    if weights not in ("exact", "random"):
+        raise UsageError(f"weights='{weights}' is unknown; use exact or random")
     options = ReadOptions(parameters, buffers, dict(fills or {}), weights, fileio.max_bytes())
     if isinstance(model, ModelProto):
         return import_model(model, options, dims or {}, metadata)

@@ -190,10 +190,15 @@ def import_isolated(path: Path, options: Any, dims: Mapping[str, Any], metadata:
     )
     with tempfile.TemporaryDirectory(prefix="graphnet-onnx-") as folder:
         result = Path(folder, "graph.json")
-        command = [sys.executable, "-m", "graphnet.ir.onnx_bridge_child", str(result)]
+        command = [sys.executable, "-P", "-m", "graphnet.ir.onnx_bridge_child", str(result)]
         try:
             done = subprocess.run(
-                command, input=msgspec.json.encode(request), capture_output=True, timeout=CHILD_SECONDS, check=False
+                command,
+                input=msgspec.json.encode(request),
+                capture_output=True,
+                timeout=CHILD_SECONDS,
+                check=False,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         except subprocess.TimeoutExpired:
             raise GraphFormatError(f"the import took more than {CHILD_SECONDS} s", file=str(path)) from None

@@ -19,7 +19,8 @@ VALUES_LIMIT = 64
 """Elements up to which exact data is spelled out."""
 
 _PACKED_WELL = 1 << 20
-"""Bytes up to which compression is worth its time; larger tensors are weights, which hardly shrink."""
+"""Bytes up to which compression is always tried; larger tensors are mostly weights, which hardly shrink."""
+_SAMPLE = 1 << 16
 ROLE_KEY = "graphnet.role"
 """Metadata of a TensorProto: the role of the weight, where its dtype does not tell."""
 
@@ -114,9 +115,11 @@ def fill_of(array: np.ndarray, dtype: str) -> Constant | Values | Bytes:
             return Constant(value=scalar(flat[0]))
     raw = np.ascontiguousarray(flat)
     little = raw.astype(raw.dtype.newbyteorder("<"), copy=False)
-    if little.nbytes <= _PACKED_WELL:
-        return fills.pack(little.tobytes())
-    return Bytes(data=base64.b64encode(zlib.compress(little.tobytes(), 1)).decode())
+    data = little.tobytes()
+    if len(data) <= _PACKED_WELL:
+        return fills.pack(data)
+    shrinks = len(zlib.compress(data[:_SAMPLE], 1)) < 0.8 * _SAMPLE
+    return Bytes(data=base64.b64encode(zlib.compress(data, 6 if shrinks else 0)).decode())
 
 
 def scalar(item: Any) -> Scalar:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 
 from graphnet.errors import GraphBindError
 from graphnet.ir import finalize, tensors
 from graphnet.ir.fold import clean
-from graphnet.ir.graph import Dim, Graph, Input, Node, Uniform, Value
+from graphnet.ir.graph import Body, Dim, Graph, Input, Node, Uniform, Value
 from graphnet.ir.onnx_bridge import from_onnx, to_onnx
 
 TEXT = """<ir_version: 10, opset_import: ["" : 23]>
@@ -144,3 +144,38 @@ def test_sizes_that_do_not_fit_together() -> None:
         graph.bind(a=3, b=2)
     with pytest.raises(GraphBindError, match=r"'y' is float32\[5\], the graph states float32\[1\]"):
         graph.bind(a=1, b=5)
+
+
+CONTROL = """<ir_version: 10, opset_import: ["" : 23]>
+g (float[time, batch, 4] x, float[batch, 4] start, bool c) => (float[batch, 4] last, float[t, b, 4] all, float[k, 4] y)
+{
+    last, all = Scan (start, x) <
+        body = step (float[b1, 4] state, float[b2, 4] item) => (float[b3, 4] next, float[b4, 4] out) {
+            next = Add(state, item)
+            out = Relu(next)
+        }
+    >
+    y = If (c) <
+        then_branch = yes () => (float[b5, 4] a) { a = Neg(last) },
+        else_branch = no () => (float[b6, 4] b) { s = Shape(last) b = ConstantOfShape(s) }
+    >
+}"""
+
+
+def test_nested_graphs_are_bound_with_the_rest() -> None:
+    proto = parser.parse_model(CONTROL)
+    proto.graph.node[0].attribute.append(helper.make_attribute("num_scan_inputs", 1))
+    graph = clean(from_onnx(proto, dims={"time": (1, 9, 2), "batch": (1, 9, 3)}))
+    assert graph.type_of("all").shape == ("time", "batch", 4)
+    bound = graph.bind(time=5, batch=2)
+    bound.validate()
+    assert [bound.type_of(name).shape for name in bound.outputs] == [(2, 4), (5, 2, 4), (2, 4)]
+    body, branch = bound.nodes[0].attrs["body"], bound.nodes[1].attrs["else_branch"]
+    assert isinstance(body, Body)
+    assert isinstance(branch, Body)
+    assert [item.shape for item in body.inputs] == [(2, 4), (2, 4)]
+    assert body.values["next"].shape == (2, 4)
+    assert [node.op for node in branch.nodes] == ["ConstantOfShape"]
+    inputs = tensors.inputs(bound) | {"c": np.array(False)}
+    for static, symbolic in zip(outputs(bound, inputs), outputs(graph, inputs), strict=True):
+        np.testing.assert_array_equal(static, symbolic)

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
-from graphnet.errors import GraphFormatError
+from graphnet.errors import GraphFormatError, UsageError
 from graphnet.ir import fold, tensors
 from graphnet.ir.graph import Body, Constant, Dim, Graph, Normal, Uniform, Value, Values
 from graphnet.ir.onnx_bridge import from_onnx, to_onnx
@@ -99,6 +99,11 @@ def test_random_weights_keep_statistics_not_values() -> None:
     assert fill.std == pytest.approx(array.std(), rel=1e-5)
     exact = from_onnx(proto).materialize()["w"]
     np.testing.assert_array_equal(exact, array)
+
+
+def test_unknown_treatment_of_weights_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="weights='nearly' is unknown; use exact or random"):
+        from_onnx(model(MLP), weights="nearly")
 
 
 def test_indices_stay_within_the_tables_they_index() -> None:
