@@ -97,7 +97,14 @@ def _pool_size() -> int:
     tasks = Path("/proc/self/task")
     if not tasks.is_dir():
         return 0
-    return sum((task / "comm").read_text().startswith("tf_XLAEigen") for task in tasks.iterdir())
+    return sum(_thread_name(task).startswith("tf_XLAEigen") for task in tasks.iterdir())
+
+
+def _thread_name(task: Path) -> str:
+    try:
+        return (task / "comm").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # it ended after the listing
+        return ""
 
 
 class JaxProgram:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -10,7 +11,7 @@ import onnx
 import pytest
 
 from graphnet.compilers import Target, get
-from graphnet.compilers.jax import Jax, JaxProgram
+from graphnet.compilers.jax import Jax, JaxProgram, _thread_name
 from graphnet.errors import DeviceNotPresent
 from graphnet.ir.graph import Graph
 
@@ -126,3 +127,7 @@ print((time.process_time() - used) / (time.perf_counter() - wall))
 def test_one_thread_uses_one_core() -> None:
     done = subprocess.run([sys.executable, "-c", CHILD], input=TEXT, capture_output=True, text=True, check=True)
     assert float(done.stdout) < 1.1
+
+
+def test_a_thread_that_ended_has_no_name(tmp_path: Path) -> None:
+    assert _thread_name(tmp_path / "12345") == ""
