@@ -28,6 +28,7 @@ with warnings.catch_warnings():
     import torch._functorch.config as functorch_config
     import torch._inductor.compile_fx
     import torch._inductor.config as inductor_config
+    from torch._inductor import cpu_vec_isa
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -39,7 +40,11 @@ class Inductor:
     packages = ("torch",)
 
     def preload(self) -> None:
-        """Importing this module imported Dynamo and Inductor."""
+        """Importing this module imported Dynamo and Inductor; find out the vector instructions once for all jobs.
+
+        Inductor learns them by compiling and running probes, which takes longer than most kernels.
+        """
+        cpu_vec_isa.pick_vec_isa()
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device, precision; caches off so that compile time is honest; compile in this process."""

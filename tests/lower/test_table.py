@@ -166,7 +166,7 @@ def test_an_unknown_operator_names_itself_and_its_node() -> None:
     with pytest.raises(UnsupportedOp, match=r"test: no lowering for ai\.onnx::Foo \(node 'the_Foo'\)"):
         run(node("Foo", "x"), x=X)
     strange = Node(op="Foo", name="n", domain="com.acme")
-    with pytest.raises(UnsupportedOp, match="com.acme::Foo"):
+    with pytest.raises(UnsupportedOp, match=r"com\.acme::Foo"):
         TABLE.entry(strange)
 
 
