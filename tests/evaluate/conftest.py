@@ -68,6 +68,16 @@ def evaluate(make_job: Callable[..., Job], limits: Limits) -> Callable[..., Resu
     return one
 
 
+@pytest.fixture
+def evaluate_all(make_job: Callable[..., Job], limits: Limits) -> Callable[..., list[Result]]:
+    """Evaluate jobs with (fault, stage) one after the other on one fork server."""
+
+    def all_of(faults: list[tuple[str, str]], limits: Limits = limits) -> list[Result]:
+        return list(run([make_job(f"g{i}", *fault) for i, fault in enumerate(faults)], limits=limits))
+
+    return all_of
+
+
 def _double(name: str) -> Graph:
     return Graph(
         name=name,

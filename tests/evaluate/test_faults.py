@@ -18,6 +18,7 @@ from graphnet.evaluate.runner import run
 from graphnet.evaluate.store import decode_result
 
 Evaluate = Callable[..., Result]
+EvaluateAll = Callable[..., list[Result]]
 MakeJob = Callable[..., Job]
 Processes = Callable[[], list[int]]
 STAGES = ["load", "compile", "run", "check"]
@@ -54,11 +55,10 @@ def test_a_sound_compiler_is_ok(evaluate: Evaluate, processes_left: Processes) -
     assert processes_left() == []
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_segfault(evaluate: Evaluate, stage: str) -> None:
-    result = evaluate("segfault", stage)
-    assert (result.verdict, result.stage) == ("crashed", stage)
-    assert "SIGSEGV" in result.message
+def test_segfault_at_each_stage(evaluate_all: EvaluateAll) -> None:
+    for stage, result in zip(STAGES, evaluate_all([("segfault", stage) for stage in STAGES]), strict=True):
+        assert (result.verdict, result.stage) == ("crashed", stage)
+        assert "SIGSEGV" in result.message
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -69,26 +69,26 @@ def test_hang(evaluate: Evaluate, stage: str) -> None:
     assert (result.timing is not None) == (stage == "check"), "what was measured before is kept"
 
 
-@pytest.mark.parametrize(
-    ("fault", "verdict", "stage", "words"),
-    [
-        ("abort", "crashed", "compile", "SIGABRT"),
-        ("exit", "crashed", "compile", "status 3"),
-        ("exit0", "crashed", "compile", "without a result"),
-        ("sysexit", "error", "compile", "SystemExit: 3"),
-        ("interrupt", "error", "compile", "KeyboardInterrupt"),
-        ("raise", "error", "compile", "ValueError: no such luck"),
-        ("surrogate", "error", "compile", "ValueError: half a character ?"),
-        ("unsupported", "unsupported", "lower", "no lowering for ai.onnx::Mul (node 'mul')"),
-        ("device", "unsupported", "compile", "no such device"),
-        ("bad_alloc", "out_of_memory", "compile", "std::bad_alloc"),
-        ("memory_error", "out_of_memory", "compile", "MemoryError"),
-    ],
-)
-def test_failure_while_compiling(evaluate: Evaluate, fault: str, verdict: str, stage: str, words: str) -> None:
-    result = evaluate(fault, "compile")
-    assert (result.verdict, result.stage) == (verdict, stage)
-    assert words in result.message
+FAILURES = [
+    ("abort", "crashed", "compile", "SIGABRT"),
+    ("exit", "crashed", "compile", "status 3"),
+    ("exit0", "crashed", "compile", "without a result"),
+    ("sysexit", "error", "compile", "SystemExit: 3"),
+    ("interrupt", "error", "compile", "KeyboardInterrupt"),
+    ("raise", "error", "compile", "ValueError: no such luck"),
+    ("surrogate", "error", "compile", "ValueError: half a character ?"),
+    ("unsupported", "unsupported", "lower", "no lowering for ai.onnx::Mul (node 'mul')"),
+    ("device", "unsupported", "compile", "no such device"),
+    ("bad_alloc", "out_of_memory", "compile", "std::bad_alloc"),
+    ("memory_error", "out_of_memory", "compile", "MemoryError"),
+]
+
+
+def test_failures_while_compiling(evaluate_all: EvaluateAll) -> None:
+    results = evaluate_all([(fault, "compile") for fault, *_ in FAILURES])
+    for (fault, verdict, stage, words), result in zip(FAILURES, results, strict=True):
+        assert (fault, result.verdict, result.stage) == (fault, verdict, stage)
+        assert words in result.message
 
 
 def test_loop_that_ignores_signals_is_ended(evaluate: Evaluate) -> None:
@@ -135,23 +135,22 @@ def test_long_message_is_cut(evaluate: Evaluate) -> None:
     assert len(evaluate("long_message", "compile").message) == 2000
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        ("wrong", "asked is t = -3"),
-        ("nan", "1 of 32 elements are NaN or infinite"),
-        ("dtype", "dtype float64, the graph declares float32"),
-        ("shape", "shape (8, 4), expected (4, 8)"),
-        ("count", "has 2 outputs, the graph 1"),
-        ("stale", "not close to the reference even at t = 0"),
-        ("mutate", "the timed runs changed input 'x'"),
-    ],
-)
-def test_wrong_results(evaluate: Evaluate, fault: str, words: str) -> None:
-    result = evaluate(fault)
-    assert (result.verdict, result.stage) == ("wrong", "check")
-    assert words in result.message
-    assert result.timing is not None
+WRONG = [
+    ("wrong", "asked is t = -3"),
+    ("nan", "1 of 32 elements are NaN or infinite"),
+    ("dtype", "dtype float64, the graph declares float32"),
+    ("shape", "shape (8, 4), expected (4, 8)"),
+    ("count", "has 2 outputs, the graph 1"),
+    ("stale", "not close to the reference even at t = 0"),
+    ("mutate", "the timed runs changed input 'x'"),
+]
+
+
+def test_wrong_results(evaluate_all: EvaluateAll) -> None:
+    for (fault, words), result in zip(WRONG, evaluate_all([(fault, "") for fault, _ in WRONG]), strict=True):
+        assert (fault, result.verdict, result.stage) == (fault, "wrong", "check")
+        assert words in result.message
+        assert result.timing is not None
 
 
 def test_late_work_is_noted(evaluate: Evaluate) -> None:
@@ -172,12 +171,12 @@ def test_clock_that_disagrees_with_the_parents_is_noted(evaluate: Evaluate) -> N
     assert any("child's clock says" in note for note in result.notes)
 
 
-@pytest.mark.parametrize("fault", ["segfault", "raise", "hang", "kernel_nan"])
-def test_failed_profiling_is_a_note(evaluate: Evaluate, fault: str) -> None:
-    result = evaluate(fault, "profile", short("run"))
-    assert result.verdict == "ok"
-    assert result.kernels == ()
-    assert len(result.notes) == 1
+def test_failed_profiling_is_a_note(evaluate_all: EvaluateAll) -> None:
+    faults = [(fault, "profile") for fault in ("segfault", "raise", "hang", "kernel_nan")]
+    for result in evaluate_all(faults, Limits(run_s=3.0)):
+        assert result.verdict == "ok"
+        assert result.kernels == ()
+        assert len(result.notes) == 1
 
 
 def test_killed_server_is_replaced_and_its_orphans_die(
