@@ -318,43 +318,6 @@ def test_a_value_that_is_output_and_input() -> None:
     assert [(node.op, node.inputs) for node in done.nodes] == [("Neg", ("x",)), ("Relu", ("h",))]
 
 
-IF = """
-g (float[2] x) => (float[2] y) <bool c = {COND}> {
-    z = If (c) <
-        then_branch = t () => (float[2] a) { k = Constant <value = float[2] {5, 6}> () a = Add(x, k) },
-        else_branch = e () => (float[2] b) { b = Constant <value = float[2] {3, 4}> () }
-    >
-    y = Neg(z)
-}
-"""
-
-
-@pytest.mark.parametrize(("condition", "operators"), [("1", ["Add", "Neg"]), ("0", ["Neg"])])
-def test_if_with_known_condition_becomes_its_branch(condition: str, operators: list[str]) -> None:
-    done = check_clean(graph_of(IF.replace("COND", condition)), x=X[0, 0, :2])
-    assert ops(done) == operators
-
-
-def test_if_with_known_condition_that_makes_an_output() -> None:
-    text = IF.replace("COND", "0").replace("y = Neg(z)", "").replace("z = If", "y = If")
-    done = check_clean(graph_of(text), x=X[0, 0, :2])
-    assert ops(done) == ["Identity"]
-
-
-def test_nested_graphs_are_cleaned_with_the_names_around_them() -> None:
-    text = """g (float[2] x, bool c) => (float[2] y) {
-        h = Identity(x)
-        y = If (c) <
-            then_branch = t () => (float[2] a) { u = Identity(h) a = Neg(u) },
-            else_branch = e () => (float[2] b) { v = Neg(h) b = Identity(v) }
-        >
-    }"""
-    done = check_clean(graph_of(text), x=X[0, 0, :2], c=np.array(False))
-    (node,) = done.nodes
-    branches = [body.nodes for body in node.attrs.values()]  # type: ignore[union-attr]
-    assert [[(n.op, n.inputs) for n in nodes] for nodes in branches] == [[("Neg", ("x",))], [("Neg", ("x",))]]
-
-
 def test_constant_float_arithmetic_folds_exactly() -> None:
     """pytorch#175966: arange(0, 11) * 1e9 in int64 does not wrap."""
     text = """g () => (int64[11] y) <int64 start = {0}, int64 stop = {11}, int64 step = {1}, int64 big = {1000000000}> {
@@ -384,19 +347,6 @@ def test_large_results_are_not_folded() -> None:
 def test_random_operators_are_not_constants() -> None:
     text = "g () => (float[2] y) { r = RandomNormal <shape = [2]> () y = Neg(r) }"
     assert ops(clean(graph_of(text))) == ["RandomNormal", "Neg"]
-
-
-def test_a_body_with_names_of_its_sibling() -> None:
-    """Bodies of different nodes may use the same names; inlining both keeps names unique."""
-    branch = """then_branch = t () => (float[2] a) { k = Relu(x) a = Neg(k) },
-        else_branch = e () => (float[2] b) { b = Neg(x) }"""
-    text = f"""g (float[2] x) => (float[2] y) <bool c = {{1}}> {{
-        p = If (c) < {branch} >
-        q = If (c) < {branch} >
-        y = Add(p, q)
-    }}"""
-    done = check_clean(graph_of(text), x=X[0, 0, :2])
-    assert sorted(ops(done)) == ["Add", "Neg", "Neg", "Relu", "Relu"]
 
 
 def test_an_invalid_graph_names_the_node() -> None:
