@@ -28,6 +28,8 @@ from graphnet.lower.torch_tensors import to_numpy, to_torch, torch_dtype
 NODE_KEY = "graphnet_nodes"
 """Key of `fx.Node.meta`: names of the GraphIR nodes whose work the FX node does."""
 
+ALIGNMENT = 64
+"""Bytes, of every weight: what PyTorch's own allocator gives."""
 PROVENANCE = "graphnet:"
 """Prefix of `fx.Node.stack_trace`, which compilers carry along: the same names as a JSON list."""
 
@@ -95,6 +97,10 @@ class Recorder(TorchFunctionMode):
     def weight(self, name: str, tensor: torch.Tensor, *, trainable: bool) -> torch.Tensor:
         """A tensor held by the module: a parameter where it is a trainable float, else a buffer."""
         attribute = self._fresh(_identifier(name))
+        if tensor.data_ptr() % ALIGNMENT:
+            # Memory that came from elsewhere may be worse aligned than PyTorch's own: the same for every program.
+            with unset_fake_temporarily(), torch._C.DisableTorchFunction():
+                tensor = tensor.clone()
         if trainable and (tensor.is_floating_point() or tensor.is_complex()):
             self._root.register_parameter(attribute, nn.Parameter(tensor, requires_grad=False))
         else:
