@@ -69,7 +69,9 @@ def lowered(name: str, model: nn.Module, arguments: tuple[Any, ...], mode: str) 
     """The captured graph, with the model's own parameters where it keeps them by name."""
     graph = capture(model, arguments, name=name, check=False)
     state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    tensors = {key: state[key].detach().numpy() if key in state else array for key, array in graph.materialize().items()}
+    tensors = {
+        key: state[key].detach().numpy() if key in state else array for key, array in graph.materialize().items()
+    }
     compiler = TorchEager() if mode == "eager" else Inductor()
     program = compiler.compile(graph, tensors, _target(mode))
     program.bind({item.name: tensor.numpy() for item, tensor in zip(graph.inputs, arguments, strict=True)})
@@ -119,7 +121,8 @@ def measure(name: str, mode: str, options: argparse.Namespace) -> tuple[float, f
     ratios = pairs[:, 1] / pairs[:, 0]
     wall, cpu = interval(ratios[:, 0], options.seed), interval(ratios[:, 1], options.seed)
     print(
-        f"{name:12} {mode:9} original {np.median(pairs[:, 0, 0]) * 1e3:8.2f} ms   lowered {np.median(pairs[:, 1, 0]) * 1e3:8.2f} ms"
+        f"{name:12} {mode:9} original {np.median(pairs[:, 0, 0]) * 1e3:8.2f} ms"
+        f"   lowered {np.median(pairs[:, 1, 0]) * 1e3:8.2f} ms"
         f"   wall {wall[0]:.3f} [{wall[1]:.3f}, {wall[2]:.3f}]   cpu {cpu[0]:.3f} [{cpu[1]:.3f}, {cpu[2]:.3f}]"
         f"   error {error:.1e}",
         flush=True,
@@ -138,7 +141,9 @@ def main() -> None:
     for mode in options.modes.split(","):
         results = np.array([measure(name, mode, options) for name in options.models.split(",")])
         means = np.exp(np.log(results).mean(0))
-        print(f"geometric mean, {mode}: wall {means[0]:.3f}, cpu {means[1]:.3f}; largest {results.max():.3f}", flush=True)
+        print(
+            f"geometric mean, {mode}: wall {means[0]:.3f}, cpu {means[1]:.3f}; largest {results.max():.3f}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ class Program(Protocol):
 class Profiled(Protocol):
     """A program that can say where its time goes (a separate run, never the timed one)."""
 
-    def kernels(self) -> Sequence[Kernel]: ...
+    def kernels(self) -> Sequence[Kernel]:
+        """Kernels of one inference with their times, for the inputs that are bound."""
 
 
 class Compiler(Protocol):
