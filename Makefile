@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEMO_GRAPHS := vision/resnet18.json vision/deit_tiny.json transformer/distilbert.json graph/gcn.json graph/graphsage.json \
+  recommender/wide_and_deep.json recommender/dcn_v2.json science/deeponet.json matmul/square_512.json
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint check slow fuzz dataset benchmarks gpu-check clean
