@@ -6,50 +6,26 @@ import sys
 from pathlib import Path
 
 from graphnet import load_results
-from graphnet.analyze.frame import frame
-from graphnet.evaluate.records import Result
 from graphnet.evaluate.store import Store
+from graphnet.report.summary import markdown_table, stack
 
 BEGIN, END = "<!-- table:begin -->", "<!-- table:end -->"
-BASELINE = "torch"
-
-
-def table(results: list[Result]) -> str:
-    names = list(dict.fromkeys(result.compiler for result in results))
-    lines = ["| graph | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
-    for _, rows in frame(results).groupby(level=0, sort=False):
-        by_name = rows.set_index("compiler")
-        base = by_name["end_to_end_time"].get(BASELINE)
-        cells = []
-        for name in names:
-            seconds, verdict = by_name.at[name, "end_to_end_time"], by_name.at[name, "verdict"]
-            ratio = "" if name == BASELINE else f" ({base / seconds:.2f}x)"
-            cells.append(f"{seconds * 1e3:.3g}{ratio}" if verdict == "ok" else str(verdict))
-        lines.append(f"| {rows['graph'].iloc[0]} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def heading(folder: Path, results: list[Result], chinese: bool) -> str:
-    with Store(folder, create=False) as store:
-        machine = store.environments()[-1]
-    versions: dict[str, str] = {}
-    for result in results:
-        versions |= result.versions
-    stack = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-    threads, day = results[0].target.threads, results[0].started[:10]
-    if chinese:
-        return f"由 `make demo` 得到；{machine.cpu_model}，{threads} 线程；{stack}；{day}。"
-    return f"From `make demo`; {machine.cpu_model}, {threads} thread(s); {stack}; {day}."
 
 
 def main(folder: Path) -> None:
     results = load_results(folder)
-    for name, chinese in (("README.md", False), ("README.zh-CN.md", True)):
+    with Store(folder, create=False) as store:
+        machine = store.environments()[-1].cpu_model
+    threads, day = results[0].target.threads, results[0].started[:10]
+    headings = {
+        "README.md": f"From `make demo`; {machine}, {threads} thread(s); {stack(results)}; {day}.",
+        "README.zh-CN.md": f"由 `make demo` 得到；{machine}，{threads} 线程；{stack(results)}；{day}。",
+    }
+    for name, heading in headings.items():
         path = Path(__file__).parents[1] / name
         before, rest = path.read_text().split(BEGIN)
         after = rest.split(END)[1]
-        content = f"{heading(folder, results, chinese)}\n\n{table(results)}"
-        path.write_text(f"{before}{BEGIN}\n{content}\n{END}{after}")
+        path.write_text(f"{before}{BEGIN}\n{heading}\n\n{markdown_table(results)}\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The files of a results folder: `<compiler>/latency.csv` and `<compiler>/memory_usage.log`."""
+"""The files of a results folder: `summary.md`, `<compiler>/latency.csv` and `<compiler>/memory_usage.log`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from pathlib import Path
 from graphnet.analyze.stats import summarize
 from graphnet.evaluate.records import Result
 from graphnet.ir.fileio import write_atomic
+from graphnet.report.summary import summary
 
 LATENCY_COLUMNS = ["graph_id", "graph", "kernel", "nodes", "calls", "total_us", "mean_us", "share"]
 MIB = 1 << 20
 
 
 def write(results: Sequence[Result], folder: Path) -> list[Path]:
-    """Write both files of every compiler in `results`; returns the paths. Each file is replaced as a whole."""
-    written = []
+    """Write the summary and both files of every compiler; returns the paths. Each file is replaced as a whole."""
+    if not results:
+        return []
+    written = [folder / "summary.md"]
+    write_atomic(written[0], summary(results).encode())
     for compiler in dict.fromkeys(result.compiler for result in results):
         mine = [result for result in results if result.compiler == compiler]
         target = folder / compiler.replace(":", "-").replace("/", "-")

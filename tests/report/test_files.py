@@ -46,5 +46,9 @@ def test_memory_log_tells_peaks_and_what_was_not_measured() -> None:
 
 def test_each_compiler_gets_a_folder(tmp_path: Path) -> None:
     written = files.write([RESULT, FAILED], tmp_path)
-    assert sorted(str(path.relative_to(tmp_path)) for path in written) == ["jax/latency.csv", "jax/memory_usage.log"]
+    assert sorted(str(path.relative_to(tmp_path)) for path in written) == [
+        "jax/latency.csv",
+        "jax/memory_usage.log",
+        "summary.md",
+    ]
     assert (tmp_path / "jax" / "latency.csv").read_text() == files.latency_csv([RESULT, FAILED])
