@@ -6,6 +6,7 @@ from functools import partial
 
 from graphnet.capture import registry
 from graphnet.dataset.recipe import BATCH, Recipe, image
+from graphnet.ir.graph import Normal
 
 _MODELS = (
     # number, name, timm model, resolution
@@ -29,6 +30,10 @@ _MODELS = (
     (18, "poolformer_s12", "poolformer_s12", 224),
 )
 
+_GAINS = {"mobilenetv3": 1.3, "efficientnet_b0": 1.5, "inception_v3": 1.4}
+"""Means of the normalisation weights that keep signals alive through long chains of activations without shortcuts."""
+
+
 RECIPES = tuple(
     Recipe(
         graph_id=f"GN-2026-CV-{number:03d}",
@@ -40,6 +45,7 @@ RECIPES = tuple(
         factory=partial(registry.timm_model, model),
         inputs=(image(size),),
         dims=BATCH,
+        fills={"*bn*.weight": Normal(mean=_GAINS[name], std=0.05)} if name in _GAINS else {},
     )
     for number, name, model, size in _MODELS
 )

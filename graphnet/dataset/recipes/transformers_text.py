@@ -7,7 +7,7 @@ from typing import Any
 
 from graphnet.capture import registry
 from graphnet.dataset.recipe import BATCH, Recipe, floats, image, indices, ones
-from graphnet.ir.graph import Dim, Dimension, Input
+from graphnet.ir.graph import Dim, Dimension, Fill, Input, Normal
 
 _SMALL: dict[str, Any] = {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "vocab_size": 32000}
 _LLAMA: dict[str, Any] = _SMALL | {"num_key_value_heads": 4, "intermediate_size": 1536}
@@ -49,6 +49,7 @@ def _recipe(
     inputs: tuple[Input, ...],
     dims: dict[str, Dim] = BATCH,
     build: Any = registry.transformers_model,
+    fills: dict[str, Fill] | None = None,
     **config: Any,
 ) -> Recipe:
     return Recipe(
@@ -61,6 +62,7 @@ def _recipe(
         factory=partial(build, model, **config),
         inputs=inputs,
         dims=dims,
+        fills=fills or {},
         config={key: value for key, value in config.items() if isinstance(value, int | float | str)},
     )
 
@@ -152,5 +154,12 @@ RECIPES = (
         decoder_ffn_dim=2048,
         vocab_size=32000,
     ),
-    _recipe(18, "mobilebert", "mobilebert", _text(30522, 64), num_hidden_layers=12),
+    _recipe(
+        18,
+        "mobilebert",
+        "mobilebert",
+        _text(30522, 64),
+        fills={"*LayerNorm.weight": Normal(mean=0.75, std=0.03)},  # these norms only scale: 1 would double each sum
+        num_hidden_layers=12,
+    ),
 )
