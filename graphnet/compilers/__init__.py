@@ -50,7 +50,11 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Program(Protocol):
-    """A compiled graph."""
+    """A compiled graph.
+
+    It may have an attribute `lower_s`: seconds of `compile` that went into lowering (tracing, translation), before the
+    compiler proper began; absent means 0.
+    """
 
     def bind(self, inputs: Tensors) -> None:
         """Host to device; not timed."""
