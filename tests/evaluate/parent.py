@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from graphnet.compilers import Target
@@ -18,4 +19,5 @@ def main(folder: str, compiler: str, files: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits it ignored
     main(sys.argv[1], sys.argv[2], sys.argv[3:])
