@@ -78,6 +78,7 @@ RECIPES = (
         "t5_small",
         "t5",
         (*_text(32128, 64), indices("decoder_input_ids", 32128, "batch", 32)),
+        fills={"*.q.weight": Normal(std=0.00552)},  # T5 does not scale its scores; its initialisation does
     ),
     _recipe(7, "llama_small", "LlamaForCausalLM", _causal(32000, 64), **_LLAMA),
     _recipe(8, "llama_decode", "LlamaForCausalLM", _cached(32000, 8, 4, 64, 127), build=_cached_step, **_LLAMA),
