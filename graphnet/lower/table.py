@@ -12,6 +12,7 @@ import numpy as np
 
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Body, DType, FloatAttr, Graph, Node, TensorAttr, Value
+from graphnet.lower import ranges
 
 Static = Annotated[np.ndarray, "static"]
 """Annotation of a rule's parameter whose array must be known at compile time."""
@@ -69,6 +70,11 @@ class Context:
         """The role of the weight that is the node's input at `index`; `""` where that is no weight."""
         inputs = self.node.inputs
         return self.scope.role(inputs[index]) if index < len(inputs) and inputs[index] else ""
+
+    def nonnegative(self, index: int) -> bool:
+        """Whether no element of the node's input at `index` can be below zero, as far as the graph tells."""
+        inputs = self.node.inputs
+        return index < len(inputs) and bool(inputs[index]) and ranges.nonnegative(self.scope, inputs[index])
 
     def wants(self, index: int) -> bool:
         """Whether the node's output at `index` is asked for."""
@@ -150,6 +156,7 @@ class Scope:
     """Entered around each node's rule: provenance of what the rule emits."""
     peek: Callable[[Any], np.ndarray | None] = _not_known
     """The array behind a framework value, where the framework worked it out while the graph was walked."""
+    _producers: dict[str, Node] = field(default_factory=dict)
 
     def type_of(self, name: str) -> Value:
         """dtype and shape of a visible value. Raises KeyError."""
@@ -172,6 +179,14 @@ class Scope:
         if name in self.static:
             return self.static[name]
         return self.parent.known(name) if self.parent is not None and name not in self.env else None
+
+    def producer(self, name: str) -> tuple[Scope, Node] | None:
+        """The node that makes a visible name, with the scope it stands in; None for inputs and weights."""
+        if not self._producers:
+            self._producers.update((out, node) for node in self.graph.nodes for out in node.outputs if out)
+        if name in self._producers:
+            return self, self._producers[name]
+        return self.parent.producer(name) if self.parent is not None and name not in self.env else None
 
     def run(self) -> tuple[Any, ...]:
         """Walk the nodes; returns the graph's outputs. Raises UnsupportedOp."""

@@ -106,26 +106,28 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0, context: Context) ->
     if known is not None and known.ndim == 0:
         return data.select(axis, int(known))
     axis = axis % data.ndim
-    if known is not None and known.size and known.min() >= 0:
-        if indices.ndim == 1:
-            return torch.index_select(data, axis, indices)
-        rows = torch.index_select(data, axis, indices.reshape(-1))
-        return rows.reshape(*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-    if axis == 0 and data.ndim == 2 and context.role(0) == "parameter":
-        # A learned table: an id below zero raises here instead of counting from the end.
+    if not context.nonnegative(1):
+        return data[(slice(None),) * axis + (indices,)]
+    if indices.ndim == 1:
+        return torch.index_select(data, axis, indices)
+    if axis == 0 and data.ndim == 2:
         return F.embedding(indices, data)
-    return data[(slice(None),) * axis + (indices,)]
+    rows = torch.index_select(data, axis, indices.reshape(-1))
+    return rows.reshape(*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
 
 
 @TORCH.op("GatherElements")
 def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0, context: Context) -> Tensor:
-    return torch.gather(data, axis, _wrapped(indices, data.shape[axis], context.known(1)))
+    return torch.gather(data, axis, _wrapped(indices, data.shape[axis], context))
 
 
-def _wrapped(indices: Tensor, size: int, known: np.ndarray | None) -> Tensor:
-    """Indices as int64 in 0..size-1; ONNX counts negative ones from the end."""
+def _wrapped(indices: Tensor, size: int, context: Context) -> Tensor:
+    """The node's second input as int64 in 0..size-1; ONNX counts negative indices from the end."""
+    if context.nonnegative(1):
+        return indices.to(torch.int64)
+    known = context.known(1)
     if known is not None:
-        return indices.to(torch.int64) if (known >= 0).all() else torch.tensor(np.where(known < 0, known + size, known))
+        return torch.tensor(np.where(known < 0, known + size, known), dtype=torch.int64)
     indices = indices.to(torch.int64)
     return torch.where(indices < 0, indices + size, indices)
 
@@ -146,7 +148,7 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none", context: Context
 ) -> Tensor:
-    indices = _wrapped(indices, data.shape[axis], context.known(1))
+    indices = _wrapped(indices, data.shape[axis], context)
     if reduction == "none":
         return torch.scatter(data, axis, indices, updates)
     if reduction == "add":

@@ -16,7 +16,7 @@ from graphnet.compilers import Compiler, Target
 from graphnet.errors import GraphFormatError
 from graphnet.ir import tensors
 from graphnet.ir.fold import clean
-from graphnet.ir.graph import Graph
+from graphnet.ir.graph import Fill, Graph, Values
 from graphnet.ir.onnx_bridge import from_onnx
 
 COMPILE_TIME_INPUTS: Mapping[str, tuple[int, ...]] = {
@@ -97,11 +97,21 @@ def _prepare(test: Any) -> Case | None:
     named = dict(zip((item.name for item in test.model.graph.input), arrays[: len(inputs)], strict=True))
     try:
         model = _with_constants(test.model, named)
-        graph = clean(from_onnx(model, parameters=()))
+        graph = clean(from_onnx(model, parameters=(), fills=_fills(model, named)))
     except GraphFormatError:
         return None
     kept = {item.name: named[item.name] for item in graph.inputs}
     return Case(test.name, graph, kept, tuple(arrays[len(inputs) :]), test.rtol, test.atol)
+
+
+def _fills(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[str, Fill]:
+    """The integers that the test feeds: by default a graph promises indices from zero up."""
+    left = {item.name for item in model.graph.input}
+    return {
+        name: Values(data=tuple(array.reshape(-1).tolist()))
+        for name, array in inputs.items()
+        if array.dtype.kind in "iu" and name in left
+    }
 
 
 def _array(item: np.ndarray | np.generic | onnx.TensorProto) -> np.ndarray:
