@@ -19,11 +19,11 @@ import torch
 import torch._dynamo
 from torch import nn
 
-from graphnet.capture.registry import timm_model, transformers_model
-from graphnet.capture.torch import capture
 from graphnet.compilers import Program, Target
 from graphnet.compilers.inductor import Inductor
 from graphnet.compilers.torch_eager import TorchEager
+from graphnet.frontends.registry import timm_model, transformers_model
+from graphnet.frontends.torch import capture
 
 MODELS: dict[str, Callable[[], tuple[nn.Module, tuple[Any, ...]]]] = {
     "resnet50": lambda: (timm_model("resnet50"), (torch.randn(1, 3, 224, 224),)),

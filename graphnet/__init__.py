@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphnet.analyze.score import scores
     from graphnet.api import evaluate_compiler, load_results
-    from graphnet.capture.torch import capture
     from graphnet.dataset.catalog import load_graphs
     from graphnet.errors import GraphFormatError, GraphNetError
+    from graphnet.frontends.torch import capture
     from graphnet.ir.graph import Graph
     from graphnet.rewrite.passes import register_pass
 
@@ -32,7 +32,7 @@ _HOME = {
     "Graph": "graphnet.ir.graph",
     "GraphFormatError": "graphnet.errors",
     "GraphNetError": "graphnet.errors",
-    "capture": "graphnet.capture.torch",
+    "capture": "graphnet.frontends.torch",
     "evaluate_compiler": "graphnet.api",
     "load_graphs": "graphnet.dataset.catalog",
     "load_results": "graphnet.api",

@@ -33,7 +33,7 @@ def capture(
     batch: Annotated[int, typer.Option(help="Default size of the batch dimension.")] = 1,
 ) -> None:
     """Capture a model as GraphIR, and compare the graph with its source before it is written."""
-    from graphnet.capture import registry
+    from graphnet.frontends import registry
 
     graph = registry.capture_source(source, batch=batch)
     graph.save(output)

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from graphnet.capture import check, registry
 from graphnet.dataset import recipes
 from graphnet.dataset.recipe import Recipe
 from graphnet.errors import CaptureError
+from graphnet.frontends import check, registry
 from graphnet.ir import finalize, tensors
 from graphnet.ir.graph import Graph, Source
 
@@ -33,7 +33,7 @@ def capture(recipe: Recipe) -> Graph:
             )
         )
     else:
-        from graphnet.capture import torch as torch_capture
+        from graphnet.frontends import torch as torch_capture
 
         if recipe.factory is None:
             raise CaptureError(f"{recipe.name}: the recipe has neither a factory nor a graph")

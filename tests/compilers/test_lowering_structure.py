@@ -13,10 +13,10 @@ import torch._dynamo
 from torch import nn
 from torch._inductor.utils import run_and_get_code
 
-from graphnet.capture.registry import timm_model, transformers_model
-from graphnet.capture.torch import capture
 from graphnet.compilers import Target
 from graphnet.compilers.inductor import Inductor
+from graphnet.frontends.registry import timm_model, transformers_model
+from graphnet.frontends.torch import capture
 from graphnet.lower.torch_graph import lower
 
 CALL = re.compile(r"^\s+(?:\w+ = )?(extern_kernels\.\w+|torch\.ops[\w.]+|cpp_fused)\w*\(", re.MULTILINE)

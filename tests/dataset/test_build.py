@@ -132,7 +132,7 @@ def test_captures_are_rebuilt_bit_for_bit(name: str, tmp_path: Path) -> None:
 
 
 def test_matmul_graphs_compute_the_product() -> None:
-    from graphnet.capture import check
+    from graphnet.frontends import check
     from graphnet.ir import tensors
 
     graph = Graph.load(FOLDER / "matmul/linear_128x768x3072.json")

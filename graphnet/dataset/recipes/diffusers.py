@@ -13,7 +13,7 @@ _DIMS = {"batch": Dim(min=1, max=32, default=1)}
 
 
 def _build(model: str, part: str = "", **config: Any) -> Any:
-    from graphnet.capture import torch_weightless
+    from graphnet.frontends import torch_weightless
 
     torch_weightless.stub_torchvision()
     import diffusers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from graphnet.capture import registry
 from graphnet.dataset.recipe import BATCH, Recipe, image
+from graphnet.frontends import registry
 from graphnet.ir.graph import Normal
 
 _MODELS = (

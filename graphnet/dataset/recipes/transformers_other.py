@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from graphnet.capture import registry
 from graphnet.dataset.recipe import BATCH, Recipe, floats, image, indices, ones
+from graphnet.frontends import registry
 from graphnet.ir.graph import Domain, Input
 
 _WAVE = (floats("input_values", "batch", 16000),)

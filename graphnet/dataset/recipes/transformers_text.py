@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from graphnet.capture import registry
 from graphnet.dataset.recipe import BATCH, Recipe, floats, image, indices, ones
+from graphnet.frontends import registry
 from graphnet.ir.graph import Dim, Dimension, Fill, Input, Normal
 
 _SMALL: dict[str, Any] = {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "vocab_size": 32000}

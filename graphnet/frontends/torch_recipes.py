@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import nn
 
-from graphnet.capture import torch_inputs
+from graphnet.frontends import torch_inputs
 from graphnet.ir import onnx_bridge_tensors
 from graphnet.ir.graph import Constant, Fill, Normal, Uniform
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphnet.capture import check as gate
-from graphnet.capture import torch_export, torch_inputs, torch_recipes, torch_weightless
 from graphnet.errors import CaptureError, UsageError
+from graphnet.frontends import check as gate
+from graphnet.frontends import torch_export, torch_inputs, torch_recipes, torch_weightless
 from graphnet.ir import finalize, fold, onnx_bridge, tensors
 from graphnet.ir.graph import Dim, Domain, Fill, Graph, Input, Source, Weight
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from graphnet.capture import registry
 from graphnet.errors import CaptureError, UsageError
+from graphnet.frontends import registry
 from graphnet.ir.graph import Constant, Uniform
 
 FACTORY = """

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphnet.capture import check as gate
 from graphnet.errors import CaptureError
+from graphnet.frontends import check as gate
 from graphnet.ir import finalize, fold, onnx_bridge, tensors
 from graphnet.ir.graph import Graph
 
@@ -57,7 +57,7 @@ def run_file(file: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         arguments = [str(file.absolute()), str(given), str(found)]
         try:
             done = subprocess.run(
-                [sys.executable, "-P", "-m", "graphnet.capture.onnx_child", *arguments],
+                [sys.executable, "-P", "-m", "graphnet.frontends.onnx_child", *arguments],
                 capture_output=True,
                 timeout=RUN_SECONDS,
                 check=False,

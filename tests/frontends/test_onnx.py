@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper, parser
 
-from graphnet.capture import onnx as onnx_capture
 from graphnet.errors import CaptureError, GraphFormatError
+from graphnet.frontends import onnx as onnx_capture
 from graphnet.ir import finalize, fold
 from graphnet.ir.graph import Graph, Normal, Uniform
 from graphnet.ir.onnx_bridge import save_onnx

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from graphnet.capture import check, torch_export, torch_inputs
-from graphnet.capture.torch import capture, capture_factory
 from graphnet.errors import CaptureError, UsageError
+from graphnet.frontends import check, torch_export, torch_inputs
+from graphnet.frontends.torch import capture, capture_factory
 from graphnet.ir import tensors
 from graphnet.ir.graph import Constant, Dim, Graph, Input, Normal, Uniform
 
@@ -271,7 +271,7 @@ def test_recipes_can_be_overridden_by_pattern() -> None:
 
 
 def test_unchecked_captures_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphnet.capture.torch.CHECK_LIMIT", 10)
+    monkeypatch.setattr("graphnet.frontends.torch.CHECK_LIMIT", 10)
     graph = capture_factory(Small, (Input(name="image", dtype="float32", shape=(1, 3, 8, 8)),), name="small")
     assert graph.source.config["checked"] is False
     assert graph.source.max_error is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphnet.capture import check
 from graphnet.errors import CaptureError
+from graphnet.frontends import check
 from graphnet.ir.graph import Graph, Input, Node, Value
 
 X = np.array([[1.0, -2.0, 4.0]], np.float32)

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from graphnet.capture import torch_translations
 from graphnet.errors import CaptureError, GraphFormatError
+from graphnet.frontends import torch_translations
 from graphnet.ir import dims as dimensions
 from graphnet.ir.graph import OPSET, Dim
 

@@ -40,7 +40,7 @@ def capture_source(source: str, *, batch: int = 1, max_batch: int = 64) -> Graph
     Raises UsageError for a name that is not known, CaptureError when it cannot be captured.
     """
     if source.endswith(".onnx"):
-        from graphnet.capture import onnx as onnx_files
+        from graphnet.frontends import onnx as onnx_files
 
         return onnx_files.capture(Path(source))
     scheme, colon, name = source.partition(":")
@@ -48,7 +48,7 @@ def capture_source(source: str, *, batch: int = 1, max_batch: int = 64) -> Graph
         raise UsageError(f"'{source}' names no source; use {_LEGAL}")
     if scheme not in ("timm", "transformers"):
         return _capture_user_factory(scheme, name, batch, max_batch)
-    from graphnet.capture import torch as torch_capture
+    from graphnet.frontends import torch as torch_capture
 
     entry = timm_entry(name) if scheme == "timm" else transformers_entry(name)
     dims = {"batch": Dim(min=1, max=max(batch, max_batch), default=batch)}
@@ -59,7 +59,7 @@ def capture_source(source: str, *, batch: int = 1, max_batch: int = 64) -> Graph
 
 def timm_model(name: str, **options: Any) -> nn.Module:
     """A timm model with random weights. Raises UsageError."""
-    from graphnet.capture import torch_weightless
+    from graphnet.frontends import torch_weightless
 
     torch_weightless.stub_torchvision()
     timm = _import("timm")
@@ -72,7 +72,7 @@ def timm_model(name: str, **options: Any) -> nn.Module:
 
 def timm_entry(name: str) -> Entry:
     """`timm:NAME` at the resolution of its default configuration."""
-    from graphnet.capture import torch_weightless
+    from graphnet.frontends import torch_weightless
 
     with torch_weightless.without_parameter_storage():
         model: Any = timm_model(name)
@@ -86,7 +86,7 @@ def transformers_model(name: str, **config: Any) -> nn.Module:
 
     `config` overrides the defaults. Caches are off, so that outputs are tensors. Raises UsageError.
     """
-    from graphnet.capture import torch_weightless
+    from graphnet.frontends import torch_weightless
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     torch_weightless.stub_torchvision()
@@ -106,7 +106,7 @@ def transformers_model(name: str, **config: Any) -> nn.Module:
 
 def transformers_entry(name: str) -> Entry:
     """`transformers:NAME` with its default configuration and inputs by modality."""
-    from graphnet.capture import torch_weightless
+    from graphnet.frontends import torch_weightless
 
     with torch_weightless.without_parameter_storage():
         model = transformers_model(name)
@@ -179,7 +179,7 @@ def _pixels(config: Any) -> Input:
 
 def _capture_user_factory(module: str, attribute: str, batch: int, max_batch: int) -> Graph:
     """`module:factory`: a callable of no arguments that returns `(model, args)` or `(model, args, kwargs)`."""
-    from graphnet.capture import torch as torch_capture
+    from graphnet.frontends import torch as torch_capture
 
     factory = getattr(_import(module), attribute, None)
     if not callable(factory):
