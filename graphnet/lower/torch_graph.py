@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch._dynamo  # ShapeEnv imports it at first use: here, so that no job's compile time has it
 from torch import fx, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode, unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
