@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphnet.lower.torch_ops import TORCH
+from graphnet.lower.torch_ops import TORCH, prearranged
 
 
 @TORCH.op("Celu")
@@ -48,7 +48,7 @@ def leaky_relu(X: Tensor, *, alpha: float = 0.009999999776482582) -> Tensor:
 @TORCH.op("PRelu")
 def prelu(X: Tensor, slope: Tensor) -> Tensor:
     if slope.numel() == 1 or (X.ndim > 1 and slope.numel() == X.shape[1] == slope.shape[1 - X.ndim :][0]):
-        return F.prelu(X, slope.reshape(-1))
+        return F.prelu(X, prearranged(torch.flatten, slope))
     return torch.where(X < 0, X * slope, X)
 
 

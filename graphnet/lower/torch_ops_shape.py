@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphnet.errors import UnsupportedOp
 from graphnet.lower.table import Context, Ints, Operand, Static
-from graphnet.lower.torch_ops import TORCH
+from graphnet.lower.torch_ops import TORCH, prearranged
 from graphnet.lower.torch_tensors import dtype_of, torch_dtype
 
 
@@ -112,7 +112,7 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0, context: Context) ->
         return torch.index_select(data, axis, indices)
     if axis == 0 and data.ndim == 2:
         return F.embedding(indices, data)
-    rows = torch.index_select(data, axis, indices.reshape(-1))
+    rows = torch.index_select(data, axis, prearranged(torch.flatten, indices))
     return rows.reshape(*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
 
 
