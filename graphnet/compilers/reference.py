@@ -9,7 +9,7 @@ import numpy as np
 
 from graphnet.compilers import Target, Tensors
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, torch_device
-from graphnet.ir.graph import Attr, Body, DType, Graph, Node, TensorAttr, Values
+from graphnet.ir.graph import Attr, Body, Graph, Node, TensorAttr, Values
 from graphnet.ir.tensors import fill_array
 from graphnet.lower.table import ONNX_DTYPES
 from graphnet.lower.torch_graph import lower
@@ -61,11 +61,13 @@ def widen_array(array: np.ndarray) -> np.ndarray:
 def widen(graph: Graph) -> Graph:
     """The same graph with float16, bfloat16 and float32 replaced by float64, in nested graphs and attributes too.
 
-    Fills of weights are left alone: they say how the original array is made, which `widen_array` then widens.
+    The weights' fills say how the original arrays are made, which `widen_array` then widens: the result is for
+    lowering, not for materialising.
     """
     return msgspec.structs.replace(
         graph,
         inputs=tuple(_typed(item) for item in graph.inputs),
+        weights={name: _typed(weight) for name, weight in graph.weights.items()},
         values={name: _typed(value) for name, value in graph.values.items()},
         nodes=tuple(_node(node) for node in graph.nodes),
     )
@@ -116,6 +118,3 @@ def _body(body: Body) -> Body:
         weights=weights,
         nodes=tuple(_node(node) for node in body.nodes),
     )
-
-
-__all__ = ["DType", "Reference", "widen", "widen_array"]

@@ -196,6 +196,19 @@ def test_widening_reaches_attributes_and_nested_graphs() -> None:
     np.testing.assert_array_equal(program.outputs()[0], np.array([0.1, 0.2], np.float32).astype(np.float64))
 
 
+def test_widening_reaches_a_cast_to_the_dtype_of_a_weight() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 23]> g (double[1] x) => (float[1] y) { y = CastLike (x, w) }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(W, "w"))
+    graph = Graph.from_onnx(model)
+    compiler = compilers.get("reference")
+    compiler.configure(TARGET)
+    program = compiler.compile(graph, graph.materialize(), TARGET)
+    program.bind({"x": np.array([1 / 3])})
+    program.run()
+    assert program.outputs()[0].tolist() == [1 / 3]
+
+
 def test_widening_leaves_integers_and_float64_alone() -> None:
     assert widen_array(np.ones(2, np.float16)).dtype == np.float64
     for dtype in (np.int8, np.float64, np.bool_):

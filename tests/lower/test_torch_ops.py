@@ -134,6 +134,21 @@ def test_indices_from_shape_are_folded_when_shapes_are_bound() -> None:
     assert y.shape == (10, 3)
 
 
+def test_a_bound_batch_gives_the_values_of_a_static_one() -> None:
+    body = "=> (float[b,4] y) { c = Conv (x, w) p = GlobalAveragePool (c) y = Flatten (p) }"
+    w, x = floats(4, 3, 3, 3), floats(1, 3, 8, 8)
+    results = []
+    for batch in ("b", "1"):
+        header = f'<ir_version: 10, opset_import: ["" : 23]> g (float[{batch},3,8,8] x) '
+        model = onnx.parser.parse_model(header + body.replace("[b,", f"[{batch},"))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+        graph = Graph.from_onnx(model)
+        graph = graph.bind(b=1) if batch == "b" else graph
+        results.append(to_numpy(lower(graph, {"w": w})(torch.from_numpy(x))[0]))
+    assert np.isfinite(results[0]).all()
+    np.testing.assert_array_equal(results[0], results[1])
+
+
 def test_squeeze_with_axes_as_an_attribute_is_upgraded() -> None:
     text = "g (float[1,3,1] x) => (float[3,1] y) { y = Squeeze <axes = [0]> (x) }"
     assert run(text, {"x": floats(1, 3, 1)}, opset=11).shape == (3, 1)
