@@ -176,7 +176,7 @@ def test_failed_profiling_is_a_note(evaluate_all: EvaluateAll) -> None:
     for result in evaluate_all(faults, Limits(run_s=3.0)):
         assert result.verdict == "ok"
         assert result.kernels == ()
-        assert len(result.notes) == 1
+        assert len([note for note in result.notes if "unstable" not in note]) == 1
 
 
 def test_killed_server_is_replaced_and_its_orphans_die(
