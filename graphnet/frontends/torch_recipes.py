@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from graphnet.frontends import torch_inputs
-from graphnet.ir import onnx_bridge_tensors
 from graphnet.ir.graph import Constant, Fill, Normal, Uniform
+from graphnet.ir.onnx_bridge.tensors import fill_of
 
 _OUTPUT_MAJOR = ("Conv1D",)
 """Layers by class name whose weight is stored as (in, out)."""
@@ -77,7 +77,7 @@ def statistics_recipe(tensor: torch.Tensor) -> Fill:
 
 def exact_recipe(tensor: torch.Tensor) -> Fill:
     """The elements themselves."""
-    return onnx_bridge_tensors.fill_of(torch_inputs.to_numpy(tensor), torch_inputs.dtype_of(tensor))
+    return fill_of(torch_inputs.to_numpy(tensor), torch_inputs.dtype_of(tensor))
 
 
 def _round(value: float, digits: int = 4) -> float:

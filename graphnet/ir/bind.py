@@ -12,7 +12,7 @@ from graphnet.ir import dims as dims_
 from graphnet.ir import finalize, fold
 from graphnet.ir.graph import Dimension, Fill, Graph, Input, Shape, Uniform
 from graphnet.ir.onnx_bridge import declared_types
-from graphnet.ir.onnx_bridge_read import Declared
+from graphnet.ir.onnx_bridge.read import Declared
 
 
 def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:

@@ -65,7 +65,7 @@ def check(graph: Graph) -> None:
 
     Raises GraphFormatError.
     """
-    from graphnet.ir.onnx_bridge_check import check_operators, check_shapes
+    from graphnet.ir.onnx_bridge.check import check_operators, check_shapes
 
     check_operators(graph)
     check_shapes(graph)

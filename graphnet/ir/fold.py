@@ -11,10 +11,10 @@ import numpy as np
 from graphnet.ir import order
 from graphnet.ir.graph import Body, Dimension, Graph, Node, Normal, Uniform, Value, Weight, bodies, walk
 from graphnet.ir.onnx_bridge import declared_types, used_dims
-from graphnet.ir.onnx_bridge_infer import Inference, Scope
-from graphnet.ir.onnx_bridge_nodes import attributes_with_defaults, schema_defaults
-from graphnet.ir.onnx_bridge_read import Declared, unique_name
-from graphnet.ir.onnx_bridge_tensors import fill_of, tensor_type
+from graphnet.ir.onnx_bridge.inference import Inference, Scope
+from graphnet.ir.onnx_bridge.nodes import attributes_with_defaults, schema_defaults
+from graphnet.ir.onnx_bridge.read import Declared, unique_name
+from graphnet.ir.onnx_bridge.tensors import fill_of, tensor_type
 from graphnet.ir.symbolic import at_least, sub
 
 _FULL = 1 << 31

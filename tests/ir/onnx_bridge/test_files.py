@@ -14,9 +14,8 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper, parser
 
 from graphnet.errors import GraphFormatError
-from graphnet.ir import onnx_bridge_files as files
 from graphnet.ir.graph import Graph, Normal
-from graphnet.ir.onnx_bridge import from_onnx, save_onnx
+from graphnet.ir.onnx_bridge import files, from_onnx, save_onnx
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -269,7 +268,7 @@ def test_a_crash_of_the_child_is_an_error(
     def crash(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
         return subprocess.CompletedProcess(command, code, b"", b"terminate called")
 
-    monkeypatch.setattr("graphnet.ir.onnx_bridge_files.subprocess.run", crash)
+    monkeypatch.setattr("graphnet.ir.onnx_bridge.files.subprocess.run", crash)
     path = write(tmp_path, add_model())
     with pytest.raises(GraphFormatError, match=f"ended its process .{said}.: terminate called") as caught:
         from_onnx(path)

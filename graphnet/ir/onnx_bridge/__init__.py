@@ -14,11 +14,11 @@ from onnx import ModelProto
 from graphnet.errors import GraphFormatError, UsageError
 from graphnet.ir import fileio
 from graphnet.ir.graph import Body, Dim, Dimension, Fill, Graph, Uniform, walk
-from graphnet.ir.onnx_bridge_convert import upgrade
-from graphnet.ir.onnx_bridge_infer import Inference, used_symbols
-from graphnet.ir.onnx_bridge_read import Declared, Reader, ReadOptions
-from graphnet.ir.onnx_bridge_tensors import tensor_type
-from graphnet.ir.onnx_bridge_write import save_onnx, to_onnx
+from graphnet.ir.onnx_bridge.convert import upgrade
+from graphnet.ir.onnx_bridge.inference import Inference, used_symbols
+from graphnet.ir.onnx_bridge.read import Declared, Reader, ReadOptions
+from graphnet.ir.onnx_bridge.tensors import tensor_type
+from graphnet.ir.onnx_bridge.write import save_onnx, to_onnx
 from graphnet.ir.symbolic import minimum, sub
 from graphnet.ir.validate import validate
 
@@ -57,7 +57,7 @@ def from_onnx(
     options = ReadOptions(parameters, buffers, dict(fills or {}), weights, fileio.max_bytes())
     if isinstance(model, ModelProto):
         return import_model(model, options, dims or {}, metadata)
-    from graphnet.ir import onnx_bridge_files as files
+    from graphnet.ir.onnx_bridge import files
 
     path = Path(model)
     metadata.setdefault("name", path.stem)

@@ -13,7 +13,7 @@ from onnx.defs import OpSchema, SchemaError
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir.graph import OPSET, Attr, Body, Dimension, DType, FloatAttr, Node, TensorAttr, Value
-from graphnet.ir.onnx_bridge_tensors import dtype_name, literal, tensor_type, to_proto
+from graphnet.ir.onnx_bridge.tensors import dtype_name, literal, tensor_type, to_proto
 
 PartialShape = tuple[Dimension | None, ...]
 Result = tuple[DType, PartialShape | None] | None

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from graphnet.ir import tensors
 from graphnet.ir.graph import Body, Node, Value
-from graphnet.ir.onnx_bridge_nodes import attributes_with_defaults, node_proto, schema
+from graphnet.ir.onnx_bridge.nodes import attributes_with_defaults, node_proto, schema
 
 _NEVER = frozenset({
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial",

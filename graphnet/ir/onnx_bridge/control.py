@@ -9,12 +9,12 @@ import msgspec
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir.graph import Body, Dimension, Input, Node, Value, bodies
-from graphnet.ir.onnx_bridge_nodes import Result, attributes_with_defaults
-from graphnet.ir.onnx_bridge_read import default_fill
-from graphnet.ir.onnx_bridge_tensors import exact, literal
+from graphnet.ir.onnx_bridge.nodes import Result, attributes_with_defaults
+from graphnet.ir.onnx_bridge.read import default_fill
+from graphnet.ir.onnx_bridge.tensors import exact, literal
 
 if TYPE_CHECKING:
-    from graphnet.ir.onnx_bridge_infer import Inference, Scope
+    from graphnet.ir.onnx_bridge.inference import Inference, Scope
 
 _CONTROL_FLOW = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
 

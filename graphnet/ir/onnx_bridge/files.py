@@ -190,7 +190,7 @@ def import_isolated(path: Path, options: Any, dims: Mapping[str, Any], metadata:
     )
     with tempfile.TemporaryDirectory(prefix="graphnet-onnx-") as folder:
         result = Path(folder, "graph.json")
-        command = [sys.executable, "-P", "-m", "graphnet.ir.onnx_bridge_child", str(result)]
+        command = [sys.executable, "-P", "-m", "graphnet.ir.onnx_bridge.child", str(result)]
         try:
             done = subprocess.run(
                 command,

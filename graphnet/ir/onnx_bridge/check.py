@@ -10,7 +10,7 @@ from graphnet.errors import GraphBindError, GraphFormatError
 from graphnet.ir import dims as dims_
 from graphnet.ir.graph import Attr, Body, Dimension, FloatAttr, Graph, Node, TensorAttr, Value, bodies
 from graphnet.ir.onnx_bridge import infer
-from graphnet.ir.onnx_bridge_nodes import schema
+from graphnet.ir.onnx_bridge.nodes import schema
 
 _SPELLED = {
     "float32": "float", "float64": "double", "float8e4m3fn": "float8e4m3fn", "float8e5m2": "float8e5m2",

@@ -12,8 +12,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, ValueInfoP
 
 from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import OPSET, Body, Graph, Node, Value, Weight, walk
-from graphnet.ir.onnx_bridge_nodes import IR_VERSION, node_proto, type_proto
-from graphnet.ir.onnx_bridge_tensors import ROLE_KEY, default_role, literal, to_proto
+from graphnet.ir.onnx_bridge.nodes import IR_VERSION, node_proto, type_proto
+from graphnet.ir.onnx_bridge.tensors import ROLE_KEY, default_role, literal, to_proto
 
 PRODUCER = "graphnet"
 _EXTERNAL_THRESHOLD = 1024

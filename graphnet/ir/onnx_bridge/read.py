@@ -29,8 +29,8 @@ from graphnet.ir.graph import (
     Values,
     Weight,
 )
-from graphnet.ir.onnx_bridge_nodes import PartialShape
-from graphnet.ir.onnx_bridge_tensors import (
+from graphnet.ir.onnx_bridge.nodes import PartialShape
+from graphnet.ir.onnx_bridge.tensors import (
     ROLE_KEY,
     ROLES,
     Role,

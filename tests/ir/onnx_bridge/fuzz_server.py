@@ -1,4 +1,4 @@
-"""Imports ONNX models handed to it, each in a fork of its own: run by test_onnx_fuzz.py.
+"""Imports ONNX models handed to it, each in a fork of its own: run by test_fuzz.py.
 
 On stdin, for each model: 4 bytes of length, the bytes. On stdout one line each: outcome, seconds, peak megabytes.
 """
@@ -15,9 +15,8 @@ from pathlib import Path
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir import finalize, fold
-from graphnet.ir import onnx_bridge_files as files
-from graphnet.ir.onnx_bridge import import_model
-from graphnet.ir.onnx_bridge_read import ReadOptions
+from graphnet.ir.onnx_bridge import files, import_model
+from graphnet.ir.onnx_bridge.read import ReadOptions
 
 MEMORY = 3 << 30
 SECONDS = 30

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphnet.errors import GraphFormatError
 from graphnet.ir.graph import Dimension, Shape
-from graphnet.ir.onnx_bridge_nodes import PartialShape
+from graphnet.ir.onnx_bridge.nodes import PartialShape
 from graphnet.ir.symbolic import add, ceildiv, exact_div, floordiv, maximum, minimum, mul, product, sub
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import msgspec
 
 from graphnet.errors import GraphFormatError
-from graphnet.ir import onnx_bridge_files as files
 from graphnet.ir.graph import Fill
-from graphnet.ir.onnx_bridge import import_model
-from graphnet.ir.onnx_bridge_read import ReadOptions
+from graphnet.ir.onnx_bridge import files, import_model
+from graphnet.ir.onnx_bridge.read import ReadOptions
 
 BASE_MEMORY = 2 << 30
 """Address space of the interpreter and its libraries; a multiple of the file limit is added for the work."""

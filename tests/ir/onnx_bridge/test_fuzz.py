@@ -1,6 +1,6 @@
 """Fuzzing of the ONNX import: damaged bytes and damaged messages end as a graph or a GraphFormatError, in bounds.
 
-`GRAPHNET_FUZZ_SECONDS=600 pytest -m slow tests/ir/test_onnx_fuzz.py` runs for ten minutes.
+`GRAPHNET_FUZZ_SECONDS=600 pytest -m slow tests/ir/onnx_bridge/test_fuzz.py` runs for ten minutes.
 """
 
 from __future__ import annotations

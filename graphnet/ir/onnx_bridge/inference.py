@@ -13,13 +13,13 @@ from graphnet.errors import GraphFormatError
 from graphnet.ir import dims as dims_
 from graphnet.ir import tensors
 from graphnet.ir.graph import Body, Dimension, Graph, Node, Shape, Value, Weight
-from graphnet.ir.onnx_bridge_control import control_flow
-from graphnet.ir.onnx_bridge_data import propagate
-from graphnet.ir.onnx_bridge_eval import evaluate
-from graphnet.ir.onnx_bridge_nodes import PartialShape, Result, attributes_with_defaults, infer_types
-from graphnet.ir.onnx_bridge_read import Declared
-from graphnet.ir.onnx_bridge_shapes import Call, partial_shapes
-from graphnet.ir.onnx_bridge_tensors import exact, literal
+from graphnet.ir.onnx_bridge.control import control_flow
+from graphnet.ir.onnx_bridge.data import propagate
+from graphnet.ir.onnx_bridge.evaluate import evaluate
+from graphnet.ir.onnx_bridge.nodes import PartialShape, Result, attributes_with_defaults, infer_types
+from graphnet.ir.onnx_bridge.read import Declared
+from graphnet.ir.onnx_bridge.shapes import Call, partial_shapes
+from graphnet.ir.onnx_bridge.tensors import exact, literal
 from graphnet.ir.symbolic import resolve
 
 DATA_LIMIT = 4096
