@@ -13,8 +13,9 @@ from graphnet.errors import UnsupportedOp
 from graphnet.lower import resize
 from graphnet.lower.jax_ops import JAX, is_float
 from graphnet.lower.jax_ops_index import IN_RANGE
-from graphnet.lower.jax_ops_nn import ones, per_channel
+from graphnet.lower.jax_ops_nn import per_channel
 from graphnet.lower.table import Ints, Static
+from graphnet.lower.windows import ones
 
 
 @JAX.op("Resize")

@@ -12,14 +12,14 @@ from jax import Array, lax
 
 from graphnet.lower.jax_ops import JAX
 from graphnet.lower.table import Context, Ints
+from graphnet.lower.windows import Pads, Sizes, ones, resolve_pads, resolve_transposed_pads
 
-Sizes = tuple[int, ...]
-Pads = tuple[tuple[int, int], ...]
+_AxisPads = tuple[tuple[int, int], ...]
 
 
-def ones(given: Sizes | None, rank: int) -> Sizes:
-    """Strides or dilations as given, else ones."""
-    return tuple(given) if given else (1,) * rank
+def _by_axis(pads: Pads) -> _AxisPads:
+    """JAX's form: (before, after) of each axis."""
+    return tuple(zip(*pads, strict=True))
 
 
 def spatial_axes(x: Array) -> Sizes:
@@ -30,29 +30,6 @@ def spatial_axes(x: Array) -> Sizes:
 def per_channel(x: Array, rank: int) -> Array:
     """A vector over channels, shaped to broadcast against [batch, channel, spatial...] of this rank."""
     return x.reshape(-1, *(1,) * (rank - 2))
-
-
-def resolve_pads(
-    auto_pad: str, pads: Sizes | None, size: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes
-) -> Pads:
-    """(before, after) of each spatial axis, `auto_pad` worked out by ONNX's formula."""
-    rank = len(kernel)
-    if auto_pad in ("NOTSET", ""):
-        pads = tuple(pads) if pads else (0,) * (2 * rank)
-        return tuple(zip(pads[:rank], pads[rank:], strict=True))
-    if auto_pad == "VALID":
-        return ((0, 0),) * rank
-    totals = [
-        max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n)
-        for n, k, s, d in zip(size, kernel, strides, dilations, strict=True)
-    ]
-    return split_pads(totals, upper=auto_pad == "SAME_UPPER")
-
-
-def split_pads(totals: list[int], *, upper: bool) -> Pads:
-    """Halves of each total; the odd element goes to the end (`upper`) or the beginning."""
-    halves = [(t // 2, t - t // 2) for t in totals]
-    return tuple(halves if upper else [(b, a) for a, b in halves])
 
 
 @JAX.op("Conv")
@@ -86,7 +63,7 @@ def convolve(
     """Convolution of any element type, for Conv and its quantised relatives."""
     rank = X.ndim - 2
     strides, dilations = ones(strides, rank), ones(dilations, rank)
-    padding = resolve_pads(auto_pad, pads, X.shape[2:], W.shape[2:], strides, dilations)
+    padding = _by_axis(resolve_pads(auto_pad, pads, X.shape[2:], W.shape[2:], strides, dilations))
     Y = lax.conv_general_dilated(X, W, strides, padding, rhs_dilation=dilations, feature_group_count=group)
     return Y if B is None else Y + per_channel(B, X.ndim)
 
@@ -112,14 +89,9 @@ def conv_transpose(
     strides, dilations = ones(strides, rank), ones(dilations, rank)
     extra = tuple(output_padding) if output_padding else (0,) * rank
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    if output_shape or auto_pad.startswith("SAME"):
-        wanted = output_shape[-rank:] if output_shape else [n * s for n, s in zip(size, strides, strict=True)]
-        full = [s * (n - 1) + o + span for n, s, o, span in zip(size, strides, extra, spans, strict=True)]
-        totals = [f - w for f, w in zip(full, wanted, strict=True)]
-        cut = split_pads(totals, upper=auto_pad == "SAME_UPPER")
-    else:
-        cut = resolve_pads(auto_pad, pads, size, kernel, strides, dilations)
-    padding = [(span - 1 - low, span - 1 - high + o) for span, (low, high), o in zip(spans, cut, extra, strict=True)]
+    cut = resolve_transposed_pads(auto_pad, pads, output_shape, size, kernel, strides, dilations, extra)
+    axes = zip(spans, *cut, extra, strict=True)
+    padding = [(span - 1 - low, span - 1 - high + o) for span, low, high, o in axes]
     inner, outer = W.shape[:2]
     kernels = jnp.flip(W, tuple(range(2, W.ndim))).reshape(group, inner // group, outer, *kernel)
     kernels = jnp.swapaxes(kernels, 1, 2).reshape(group * outer, inner // group, *kernel)
@@ -146,10 +118,11 @@ class Window:
         rank = len(kernel_shape)
         self.kernel, self.strides, self.dilations = kernel_shape, ones(strides, rank), ones(dilations, rank)
         self.size = X.shape[2:]
-        self.stated = resolve_pads(auto_pad, pads, self.size, kernel_shape, self.strides, self.dilations)
+        stated = resolve_pads(auto_pad, pads, self.size, kernel_shape, self.strides, self.dilations)
+        self.stated = _by_axis(stated)
         self.padding = self._with_ceil() if ceil_mode else self.stated
 
-    def _with_ceil(self) -> Pads:
+    def _with_ceil(self) -> _AxisPads:
         """Padding with what the last, partial window of ceil mode needs; that window must start inside the input."""
         extended = []
         axes = zip(self.stated, self.size, self.kernel, self.strides, self.dilations, strict=True)
@@ -301,10 +274,11 @@ def max_unpool(
 ) -> Array:
     rank = len(kernel_shape)
     strides = ones(strides, rank)
-    cut = resolve_pads("NOTSET", pads, X.shape[2:], kernel_shape, strides, (1,) * rank)
+    before, after = resolve_pads("NOTSET", pads, X.shape[2:], kernel_shape, strides, (1,) * rank)
+    axes = zip(X.shape[2:], strides, before, after, kernel_shape, strict=True)
     shape = (
         *X.shape[:2],
-        *((n - 1) * s - a - b + k for n, s, (a, b), k in zip(X.shape[2:], strides, cut, kernel_shape, strict=True)),
+        *((n - 1) * s - a - b + k for n, s, a, b, k in axes),
     )
     whole = jnp.zeros(math.prod(shape), X.dtype).at[I.reshape(-1)].set(X.reshape(-1)).reshape(shape)
     if output_shape is None or tuple(output_shape) == shape:

@@ -14,7 +14,7 @@ from graphnet.errors import UnsupportedOp
 from graphnet.lower import resize
 from graphnet.lower.table import Ints, Static
 from graphnet.lower.torch_ops import TORCH
-from graphnet.lower.torch_ops_nn import _ones
+from graphnet.lower.windows import ones
 
 
 @TORCH.op("Resize")
@@ -126,7 +126,7 @@ def col2im(
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
     rank = len(image_shape)
-    strides, dilations = _ones(strides, rank), _ones(dilations, rank)
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
     pads = pads or (0,) * (2 * rank)
     if rank == 2 and pads[:2] == pads[2:]:
         return F.fold(input, image_shape, block_shape, dilations, pads[:2], strides)
@@ -236,7 +236,7 @@ def deform_conv(
         raise UnsupportedOp("deformable convolution is implemented over two spatial axes")
     del kernel_shape
     (batch, channels, height, width), (kh, kw) = X.shape, W.shape[2:]
-    strides, dilations, pads = _ones(strides, 2), _ones(dilations, 2), pads or (0, 0, 0, 0)
+    strides, dilations, pads = ones(strides, 2), ones(dilations, 2), pads or (0, 0, 0, 0)
     out_h, out_w = offset.shape[2:]
     shifts = offset.reshape(batch, offset_group, kh * kw, 2, out_h, out_w)
     taps = np.stack(np.meshgrid(np.arange(kh) * dilations[0], np.arange(kw) * dilations[1], indexing="ij"))

@@ -13,8 +13,8 @@ from torch import Tensor
 from graphnet.errors import UnsupportedOp
 from graphnet.lower.table import Context, Ints
 from graphnet.lower.torch_ops import TORCH
+from graphnet.lower.windows import Sizes, ones, resolve_pads, resolve_transposed_pads
 
-Sizes = tuple[int, ...]
 _CONV: dict[int, Callable[..., Tensor]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE: dict[int, Callable[..., Tensor]] = {
     1: F.conv_transpose1d,
@@ -23,28 +23,6 @@ _CONV_TRANSPOSE: dict[int, Callable[..., Tensor]] = {
 }
 _MAX_POOL: dict[int, Callable[..., Any]] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 _AVG_POOL: dict[int, Callable[..., Tensor]] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
-
-
-def _ones(given: Sizes | None, rank: int) -> Sizes:
-    return tuple(given) if given else (1,) * rank
-
-
-def resolve_pads(
-    auto_pad: str, pads: Sizes | None, size: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes
-) -> tuple[Sizes, Sizes]:
-    """Padding before and after each spatial axis, `auto_pad` worked out by ONNX's formula."""
-    rank = len(kernel)
-    if auto_pad in ("NOTSET", ""):
-        pads = tuple(pads) if pads else (0,) * (2 * rank)
-        return pads[:rank], pads[rank:]
-    if auto_pad == "VALID":
-        return (0,) * rank, (0,) * rank
-    total = tuple(
-        max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n)
-        for n, k, s, d in zip(size, kernel, strides, dilations, strict=True)
-    )
-    small, large = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
-    return (small, large) if auto_pad == "SAME_UPPER" else (large, small)
 
 
 def pad_spatial(x: Tensor, before: Sizes, after: Sizes, value: float = 0.0) -> Tensor:
@@ -72,7 +50,7 @@ def conv(
     if rank not in _CONV:
         raise UnsupportedOp(f"convolution over {rank} spatial axes does not exist in PyTorch")
     del kernel_shape
-    strides, dilations = _ones(strides, rank), _ones(dilations, rank)
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
     before, after = resolve_pads(auto_pad, pads, X.shape[2:], W.shape[2:], strides, dilations)
     if before != after:
         X, before = pad_spatial(X, before, after), (0,) * rank
@@ -99,28 +77,13 @@ def conv_transpose(
         raise UnsupportedOp(f"transposed convolution over {rank} spatial axes does not exist in PyTorch")
     del kernel_shape
     kernel, size = tuple(W.shape[2:]), tuple(X.shape[2:])
-    strides, dilations = _ones(strides, rank), _ones(dilations, rank)
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
     extra = tuple(output_padding) if output_padding else (0,) * rank
-    full = tuple(
-        s * (n - 1) + o + (k - 1) * d + 1 for n, k, s, d, o in zip(size, kernel, strides, dilations, extra, strict=True)
-    )
-    if output_shape is not None or auto_pad.startswith("SAME"):
-        wanted = (
-            tuple(output_shape)[-rank:] if output_shape else tuple(n * s for n, s in zip(size, strides, strict=True))
-        )
-        before, after = _split_pads([f - w for f, w in zip(full, wanted, strict=True)], upper=auto_pad == "SAME_UPPER")
-    else:
-        before, after = resolve_pads(auto_pad, pads, size, kernel, strides, dilations)
+    before, after = resolve_transposed_pads(auto_pad, pads, output_shape, size, kernel, strides, dilations, extra)
     if before == after and min(before) >= 0:
         return _CONV_TRANSPOSE[rank](X, W, B, strides, before, extra, group, dilations)
     whole = _CONV_TRANSPOSE[rank](X, W, B, strides, 0, extra, group, dilations)
     return F.pad(whole, [-p for b, a in zip(reversed(before), reversed(after), strict=True) for p in (b, a)])
-
-
-def _split_pads(total: list[int], *, upper: bool) -> tuple[Sizes, Sizes]:
-    """ONNX: with SAME_UPPER the extra element is padded at the end, otherwise at the beginning."""
-    small, large = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
-    return (small, large) if upper else (large, small)
 
 
 @TORCH.op("MaxPool")
@@ -139,7 +102,7 @@ def max_pool(
     rank = len(kernel_shape)
     if rank not in _MAX_POOL:
         raise UnsupportedOp(f"max pooling over {rank} spatial axes does not exist in PyTorch")
-    strides, dilations = _ones(strides, rank), _ones(dilations, rank)
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
     size = tuple(X.shape[2:])
     before, after = resolve_pads(auto_pad, pads, size, kernel_shape, strides, dilations)
     wants_indices = context.wants(1)
@@ -203,7 +166,7 @@ def average_pool(
     strides: Sizes | None = None,
 ) -> Tensor:
     rank = len(kernel_shape)
-    strides, dilations = _ones(strides, rank), _ones(dilations, rank)
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
     before, after = resolve_pads(auto_pad, pads, X.shape[2:], kernel_shape, strides, dilations)
     direct = before == after and set(dilations) == {1} and rank in _AVG_POOL
     if direct and all(2 * p <= k for p, k in zip(before, kernel_shape, strict=True)):
@@ -240,7 +203,7 @@ def lp_pool(
     strides: Sizes | None = None,
 ) -> Tensor:
     rank = len(kernel_shape)
-    strides, dilations = _ones(strides, rank), _ones(dilations, rank)
+    strides, dilations = ones(strides, rank), ones(dilations, rank)
     before, after = resolve_pads(auto_pad, pads, X.shape[2:], kernel_shape, strides, dilations)
     powers = torch.abs(X) ** p
     total = _window_sum(powers, before, after, kernel_shape, strides, dilations, ceil_mode)
@@ -278,7 +241,7 @@ def max_unpool(
     strides: Sizes | None = None,
 ) -> Tensor:
     rank = len(kernel_shape)
-    strides = _ones(strides, rank)
+    strides = ones(strides, rank)
     low, high = resolve_pads("NOTSET", pads, X.shape[2:], kernel_shape, strides, (1,) * rank)
     inferred = tuple(
         (n - 1) * s - a - b + k for n, s, a, b, k in zip(X.shape[2:], strides, low, high, kernel_shape, strict=True)
