@@ -120,7 +120,8 @@ class _ByHand:
         self.results: Sequence[jax.Array] = ()
 
     def run(self) -> None:
-        self.results = jax.block_until_ready(self.compiled(self.params, *self.arguments))
+        self.results = self.compiled(self.params, *self.arguments)
+        jax.block_until_ready(self.results)  # type: ignore[no-untyped-call]
 
     def outputs(self) -> Sequence[np.ndarray]:
         return [np.asarray(result) for result in self.results]

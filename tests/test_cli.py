@@ -61,7 +61,7 @@ def test_convert_to_onnx_and_back(monkeypatch: pytest.MonkeyPatch, graph_file: P
     assert run(monkeypatch, "convert", graph_file, "-o", model_file) == 0
     x = np.ones((4, 8), np.float32)
     [y] = ReferenceEvaluator(onnx.load(model_file)).run(None, {"x": x})
-    np.testing.assert_allclose(y, np.maximum(x @ mlp().materialize(0)["W"], 0), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(y), np.maximum(x @ mlp().materialize(0)["W"], 0), rtol=1e-5)
     assert run(monkeypatch, "convert", model_file, "-o", again) == 0
     assert Graph.load(again).operator_distribution == {"matmul": 1, "relu": 1}
 
@@ -108,7 +108,16 @@ def test_evaluate_score_and_files(
 ) -> None:
     monkeypatch.setenv("GRAPHNET_CACHE", str(tmp_path / "cache"))
     results = tmp_path / "results"
-    options = ["--compiler", "torch,onnxruntime", "--graph", graph_file, "--budget", "0.2", "--output", results]
+    options: list[str | Path] = [
+        "--compiler",
+        "torch,onnxruntime",
+        "--graph",
+        graph_file,
+        "--budget",
+        "0.2",
+        "--output",
+        results,
+    ]
     assert run(monkeypatch, "evaluate", *options) == 0
     assert "[2/2] mlp onnxruntime ok" in capsys.readouterr().out
     with (results / "onnxruntime" / "latency.csv").open() as file:

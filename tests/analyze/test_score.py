@@ -51,8 +51,10 @@ def test_published_rows(alpha: float, beta: float, lam: float, eta: float, publi
     correct = round(1000 * lam)
     slow = round(correct * eta)
     fast_mean = math.exp((correct * math.log(alpha) - slow * math.log(beta)) / (correct - slow))
-    samples: list[Sample] = [(beta, -10, None)] * slow + [(fast_mean, -10, None)] * (correct - slow)
-    samples += [(None, None, 3)] * (1000 - correct)
+    groups: list[tuple[Sample, int]] = [
+        ((beta, -10, None), slow), ((fast_mean, -10, None), correct - slow), ((None, None, 3), 1000 - correct),
+    ]  # fmt: skip
+    samples = [sample for sample, count in groups for _ in range(count)]
     got = scores(samples, -5)
     assert (got.alpha, got.beta, got.lam) == pytest.approx((alpha, beta, lam))
     assert pytest.approx(published, abs=0.003) == got.S

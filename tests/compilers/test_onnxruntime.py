@@ -10,19 +10,22 @@ from graphnet.compilers import Profiled, Target
 from graphnet.compilers.onnxruntime import OnnxRuntime
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import tensors
-from graphnet.ir.graph import Graph, Input, Node, Normal, Uniform, Value, Weight
+from graphnet.ir.graph import Fill, Graph, Input, Node, Normal, Uniform, Value, Weight
 
 
 def conv_net() -> Graph:
     """Conv, BatchNormalization, Relu, GlobalAveragePool on 1x8x16x16."""
-    one = {"dtype": "float32", "shape": (16,)}
+
+    def per_channel(fill: Fill) -> Weight:
+        return Weight(dtype="float32", shape=(16,), fill=fill)
+
     shape = (1, 16, 14, 14)
     return Graph(
         name="net", inputs=(Input(name="x", dtype="float32", shape=(1, 8, 16, 16)),), outputs=("y",),
         weights={
             "w": Weight(dtype="float32", shape=(16, 8, 3, 3), fill=Normal(std=0.1)),
-            "scale": Weight(**one, fill=Normal(mean=1.0, std=0.1)), "bias": Weight(**one, fill=Normal()),
-            "mean": Weight(**one, fill=Normal()), "var": Weight(**one, fill=Uniform(low=0.5, high=1.5)),
+            "scale": per_channel(Normal(mean=1.0, std=0.1)), "bias": per_channel(Normal()),
+            "mean": per_channel(Normal()), "var": per_channel(Uniform(low=0.5, high=1.5)),
         },
         nodes=(
             Node(op="Conv", name="conv", inputs=("x", "w"), outputs=("c",)),
