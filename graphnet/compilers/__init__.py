@@ -14,6 +14,8 @@ from graphnet.errors import CompilerNotFound, UsageError
 from graphnet.ir.graph import Graph
 
 Tensors = Mapping[str, np.ndarray]
+FLUSH_SUBNORMALS = True
+"""Subnormal numbers count as zero, for every compiler: XLA's CPU executables do so and cannot be told otherwise."""
 
 BUILTIN = {
     "torch": "graphnet.compilers.torch_eager:TorchEager",
@@ -36,6 +38,16 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     precision: str = "float32"
     """Arithmetic allowed for float32 graphs: `float32` forbids TF32 and bfloat16 shortcuts."""
     options: dict[str, str | int | float | bool] = {}
+
+
+def check_target(name: str, target: Target, options: Sequence[str] = ()) -> None:
+    """Refuse what compiler `name` would ignore: unknown options, a target string. Raises UsageError."""
+    for key in target.options:
+        if key not in options:
+            known = f"its options are: {', '.join(options)}" if options else "it has none"
+            raise UsageError(f"{name}: unknown option '{key}'; {known}")
+    if target.spec:
+        raise UsageError(f"{name}: takes no target string (--target={target.spec}); choose the device by --backend")
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):

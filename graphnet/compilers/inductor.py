@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.compilers import Kernel, Target, Tensors, check_target
 from graphnet.compilers.inductor_kernels import Covered, kernel_times, recorded_provenance
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, torch_device
 from graphnet.errors import UsageError
@@ -51,6 +51,7 @@ class Inductor:
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device, precision; caches off so that compile time is honest; compile in this process."""
+        check_target(self.name, target, ("freezing", "mode"))
         settings = configure_torch(target)
         _no_caches()
         torch._dynamo.config.capture_dynamic_output_shape_ops = True

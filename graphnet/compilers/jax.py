@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
 from graphnet.compilers.jax_profile import profile
 from graphnet.errors import DeviceNotPresent
 from graphnet.ir.graph import Graph
@@ -38,6 +38,7 @@ class Jax:
         XLA sizes its CPU pools by `PJRT_NPROC` when the backend starts; `xla_cpu_multi_thread_eigen` does not bound
         them (measured by the CPU time of each thread).
         """
+        check_target(self.name, target)
         platform = PLATFORMS.get(target.device)
         if platform is None:
             raise DeviceNotPresent(f"jax: no device '{target.device}' (it knows {', '.join(PLATFORMS)})")
@@ -60,6 +61,7 @@ class Jax:
             "threads": _pool_size() or target.threads,
             "precision": precision,
             "fast_math": False,
+            "flush_subnormals": FLUSH_SUBNORMALS,
             "x64": True,
             "compilation_cache": False,
             "xla_flags": os.environ["XLA_FLAGS"],

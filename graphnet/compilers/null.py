@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphnet.compilers import Target, Tensors
+from graphnet.compilers import Target, Tensors, check_target
 from graphnet.ir.graph import Graph, Value
 from graphnet.ir.tensors import numpy_dtype
 
@@ -23,6 +23,7 @@ class Null:
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Nothing to set."""
+        check_target(self.name, target)
         return {"threads": target.threads}
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> NullProgram:  # noqa: ARG002

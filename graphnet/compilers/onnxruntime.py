@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import onnx_bridge, tensors
 from graphnet.ir.graph import Graph, Node, Value
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "gpu": "CUDAExecutionProvider"}
+_DEVICES = {"CPUExecutionProvider": "cpu", "CUDAExecutionProvider": "cuda"}
 PROFILED_RUNS = 10
+_ALIGNMENT = 64
 _INLINE_LIMIT = 1 << 30
 
 
@@ -39,6 +42,7 @@ class OnnxRuntime:
         """Check the provider; report the settings that `_session_options` will apply."""
         import onnxruntime as ort
 
+        check_target(self.name, target, ("level",))
         provider = _provider(target)
         if provider not in ort.get_available_providers():
             raise DeviceNotPresent(
@@ -52,7 +56,7 @@ class OnnxRuntime:
             "inter_op_threads": 1,
             "optimization_level": _level(target),
             "precision": "float32",
-            "flush_subnormals": False,
+            "flush_subnormals": FLUSH_SUBNORMALS,
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> OnnxRuntimeProgram:
@@ -66,28 +70,51 @@ class OnnxRuntimeProgram:
     def __init__(self, graph: Graph, tensors: Tensors, target: Target) -> None:
         self._graph, self._tensors, self._target = graph, tensors, target
         self._session = _open(onnx_bridge.to_onnx(graph, tensors), _session_options(target), _provider(target))
+        self._device = _DEVICES[_provider(target)]
         self._binding = self._session.io_binding()
-        self._inputs: dict[str, np.ndarray] = {}
+        self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, np.ndarray] = {}
 
     def bind(self, inputs: Tensors) -> None:
-        """Use `inputs` in place (no copy) and let outputs land in aligned buffers of our own."""
-        self._inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        """On the CPU use `inputs` in place and let outputs land in aligned buffers of our own; else copy to the device.
+
+        Outputs whose shapes the run determines, and those on a device, are allocated by the library's arena.
+        """
+        if self._device == "cpu":
+            self._inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        else:
+            self._inputs = {name: self._on_device(name, array) for name, array in inputs.items()}
         self._binding.clear_binding_inputs()
         self._binding.clear_binding_outputs()
-        for item in self._session.get_inputs():
-            _bind(self._binding.bind_input, item.name, self._inputs[item.name], self._graph.type_of(item.name))
+        self._bind_inputs(self._session, self._binding)
         for name in self._graph.outputs:
             value = self._graph.type_of(name)
-            if any(isinstance(dim, str) for dim in value.shape) or value.dtype == "string":
-                self._binding.bind_output(name)
+            if self._device != "cpu" or value.dtype == "string" or any(isinstance(dim, str) for dim in value.shape):
+                self._binding.bind_output(name, self._device)
             else:
-                self._outputs[name] = np.zeros(value.shape, tensors.numpy_dtype(value.dtype))  # type: ignore[arg-type]
+                self._outputs[name] = _aligned_zeros(value)
                 _bind(self._binding.bind_output, name, self._outputs[name], value)
 
+    def _on_device(self, name: str, array: np.ndarray) -> ort.OrtValue:
+        import onnxruntime as ort
+
+        element_type = onnx_bridge.tensor_type(self._graph.type_of(name).dtype)
+        value = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, element_type, self._device, 0)
+        value.update_inplace(np.ascontiguousarray(array))
+        return value
+
+    def _bind_inputs(self, session: ort.InferenceSession, binding: ort.IOBinding) -> None:
+        for item in session.get_inputs():
+            if self._device == "cpu":
+                _bind(binding.bind_input, item.name, self._inputs[item.name], self._graph.type_of(item.name))
+            else:
+                binding.bind_ortvalue_input(item.name, self._inputs[item.name])
+
     def run(self) -> None:
-        """One inference; synchronous."""
+        """One inference, complete on return."""
         self._session.run_with_iobinding(self._binding)
+        if self._device != "cpu":
+            self._binding.synchronize_outputs()
 
     def outputs(self) -> Sequence[np.ndarray]:
         """Copies of the outputs in graph order."""
@@ -108,10 +135,9 @@ class OnnxRuntimeProgram:
             session = _open(model, options, _provider(self._target))
             optimized = _load_optimized(options.optimized_model_filepath)
             binding = session.io_binding()
-            for item in session.get_inputs():
-                _bind(binding.bind_input, item.name, self._inputs[item.name], self._graph.type_of(item.name))
+            self._bind_inputs(session, binding)
             for name in self._graph.outputs:
-                binding.bind_output(name)
+                binding.bind_output(name, self._device)
             for _ in range(PROFILED_RUNS):
                 session.run_with_iobinding(binding)
             events = json.loads(Path(session.end_profiling()).read_text())
@@ -147,6 +173,7 @@ def _session_options(target: Target) -> ort.SessionOptions:
         "all": levels.ORT_ENABLE_ALL,
     }[_level(target)]
     options.log_severity_level = 4
+    options.add_session_config_entry("session.set_denormal_as_zero", str(int(FLUSH_SUBNORMALS)))
     return options
 
 
@@ -170,6 +197,15 @@ def _open(model: onnx.ModelProto, options: ort.SessionOptions, provider: str) ->
 
 def _bind(bind: Any, name: str, array: np.ndarray, value: Value) -> None:
     bind(name, "cpu", 0, onnx_bridge.tensor_type(value.dtype), array.shape, array.ctypes.data)
+
+
+def _aligned_zeros(value: Value) -> np.ndarray:
+    """A zeroed buffer at a multiple of 64 bytes, as the inputs have."""
+    dtype, shape = tensors.numpy_dtype(value.dtype), tuple(int(dim) for dim in value.shape)
+    size = math.prod(shape) * dtype.itemsize
+    buffer = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -buffer.ctypes.data % _ALIGNMENT
+    return buffer[start : start + size].view(dtype).reshape(shape)
 
 
 def _load_optimized(path: str) -> onnx.ModelProto:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphnet.compilers import Target, Tensors
+from graphnet.compilers import Target, Tensors, check_target
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, torch_device
 from graphnet.ir.graph import Attr, Body, Graph, Node, TensorAttr, Values
 from graphnet.ir.tensors import fill_array
@@ -39,6 +39,7 @@ class Reference:
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads and device; float64 throughout."""
+        check_target(self.name, target)
         return {**configure_torch(target), "precision": "float64"}
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TorchProgram:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from graphnet.compilers import Kernel, Target, Tensors
+from graphnet.compilers import Kernel, Target, Tensors, check_target
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, synchronize, torch_device
 from graphnet.ir.graph import Graph
 from graphnet.lower.torch_graph import covered_nodes, lower
@@ -29,6 +29,7 @@ class TorchEager:
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device and precision."""
+        check_target(self.name, target)
         return configure_torch(target)
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> EagerProgram:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphnet.compilers import Target, Tensors
+from graphnet.compilers import FLUSH_SUBNORMALS, Target, Tensors
 from graphnet.errors import DeviceNotPresent
 from graphnet.ir import tensors as ir_tensors
 from graphnet.ir.graph import Graph
@@ -37,13 +37,13 @@ def configure_torch(target: Target) -> dict[str, Any]:
     torch.set_float32_matmul_precision("high" if reduced else "highest")
     torch.backends.cuda.matmul.allow_tf32 = reduced
     torch.backends.cudnn.allow_tf32 = reduced
-    torch.set_flush_denormal(False)
+    flushed = torch.set_flush_denormal(FLUSH_SUBNORMALS)
     torch.set_grad_enabled(False)
     return {
         "device": str(device),
         "threads": torch.get_num_threads(),
         "precision": torch.get_float32_matmul_precision(),
-        "flush_subnormals": False,
+        "flush_subnormals": flushed and FLUSH_SUBNORMALS,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
 

@@ -9,7 +9,21 @@ import msgspec
 import numpy as np
 
 from graphnet.ir import order
-from graphnet.ir.graph import Body, Dimension, Graph, Node, Normal, Uniform, Value, Weight, bodies, walk
+from graphnet.ir.graph import (
+    Body,
+    Bytes,
+    Constant,
+    Dimension,
+    Graph,
+    Node,
+    Normal,
+    Uniform,
+    Value,
+    Values,
+    Weight,
+    bodies,
+    walk,
+)
 from graphnet.ir.onnx_bridge import declared_types, used_dims
 from graphnet.ir.onnx_bridge.inference import Inference, Scope
 from graphnet.ir.onnx_bridge.nodes import attributes_with_defaults, schema_defaults
@@ -138,8 +152,9 @@ class _Cleaner:
         for name, weight in scope.weights.items():
             if name not in used or name in made:
                 continue
-            if weight.role == "constant" and weight.stream is None:
-                same = first.setdefault((weight.dtype, weight.shape, weight.fill), name)
+            if weight.role == "constant" and isinstance(weight.fill, Constant | Values | Bytes):
+                # The encoded elements, since 0.0 == -0.0 and 1 == True.
+                same = first.setdefault((weight.dtype, weight.shape, msgspec.msgpack.encode(weight.fill)), name)
                 if same != name:
                     replaced[name] = same
                     continue

@@ -22,8 +22,8 @@ def fuse_parallel_matmuls(graph: Graph) -> Graph:
     dropped: set[str] = set()
     for group in _groups(graph):
         fused += _fuse(graph, group, weights, values)
-        dropped.update(node.name for node in group)
-    kept = [node for node in graph.nodes if node.name not in dropped]
+        dropped.update(node.outputs[0] for node in group)
+    kept = [node for node in graph.nodes if not node.outputs or node.outputs[0] not in dropped]
     return msgspec.structs.replace(graph, nodes=sort_nodes([*kept, *fused]), weights=weights, values=values)
 
 
@@ -41,7 +41,7 @@ def _groups(graph: Graph) -> list[list[Node]]:
 
 
 def _fuse(graph: Graph, group: Sequence[Node], weights: dict[str, Weight], values: dict[str, Value]) -> list[Node]:
-    stem = f"fused.{group[0].name}"
+    stem = f"fused.{group[0].name or group[0].outputs[0]}"
     rights = tuple(node.inputs[1] for node in group)
     widths = tuple(int(graph.type_of(right).shape[1]) for right in rights)
     depth, dtype = graph.type_of(rights[0]).shape[0], graph.type_of(rights[0]).dtype

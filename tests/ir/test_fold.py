@@ -119,31 +119,6 @@ def test_what_does_something_stays(operator: str) -> None:
     assert ops(clean(graph)) == [operator.split("(")[0].split(" ")[0]]
 
 
-def test_identical_constants_are_told_apart_by_value_dtype_and_shape() -> None:
-    """onnxsim#265: x/2 + y*4; and constants that only look alike."""
-    text = """g (float[2] x, float[2] y) => (float[2] z, float[2] t, int64[1] i) {
-        two = Constant <value = float {2}> ()
-        four = Constant <value = float {4}> ()
-        again = Constant <value = float {2}> ()
-        row = Constant <value = float[1] {2}> ()
-        whole = Constant <value = int64[1] {2}> ()
-        a = Div(x, two)
-        b = Mul(y, four)
-        z = Add(a, b)
-        c = Mul(x, again)
-        t = Mul(c, row)
-        n = Shape(x)
-        i = Mul(n, whole)
-    }"""
-    x, y = np.array([1, 3], np.float32), np.array([5, 7], np.float32)
-    graph = graph_of(text)
-    done = check_clean(graph, x=x, y=y)
-    np.testing.assert_array_equal(run(done, x=x, y=y)[0], x / 2 + y * 4)
-    floats = {(w.shape, w.fill) for w in done.weights.values() if w.dtype == "float32"}
-    assert floats == {((), Values(data=(2.0,))), ((), Values(data=(4.0,))), ((1,), Values(data=(2.0,)))}
-    assert len([w for w in done.weights.values() if w.dtype == "float32"]) == 3
-
-
 def test_shape_arithmetic_folds() -> None:
     """tvm#20176, tvm#19971: Shape, Gather, Slice, Unsqueeze, Concat feeding a Reshape."""
     text = """g (float[2, 3, 4] x) => (float[6, 4] y) <int64 zero = {0}, int64[1] first = {0}, int64[1] one = {1},
@@ -316,17 +291,6 @@ def test_a_value_that_is_output_and_input() -> None:
     text = "g (float[2] x) => (float[2] h, float[2] y) { h = Neg(x) i = Identity(h) y = Relu(i) }"
     done = check_clean(graph_of(text), x=X[0, 0, :2])
     assert [(node.op, node.inputs) for node in done.nodes] == [("Neg", ("x",)), ("Relu", ("h",))]
-
-
-def test_constant_float_arithmetic_folds_exactly() -> None:
-    """pytorch#175966: arange(0, 11) * 1e9 in int64 does not wrap."""
-    text = """g () => (int64[11] y) <int64 start = {0}, int64 stop = {11}, int64 step = {1}, int64 big = {1000000000}> {
-        r = Range(start, stop, step)
-        m = Mul(r, big)
-        y = Identity(m)
-    }"""
-    done = clean(graph_of(text))
-    np.testing.assert_array_equal(run(done)[0], np.arange(11) * 10**9)
 
 
 def test_large_results_are_not_folded() -> None:

@@ -10,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 from graphnet.errors import UsageError
 from graphnet.ir.graph import Graph, Input, Node, Normal, Value, Weight
 from graphnet.rewrite import passes
+from graphnet.rewrite.fuse_matmul import fuse_parallel_matmuls
 from graphnet.rewrite.passes import apply_passes, known_passes, register_pass
 
 
@@ -51,6 +52,14 @@ def test_parallel_matmuls_become_one_and_compute_the_same() -> None:
     assert sorted(node.op for node in fused.nodes) == ["Concat", "Concat", "MatMul", "Relu", "Split", "Transpose"]
     np.testing.assert_allclose(outputs(fused)[0], outputs(graph)[0], rtol=1e-6, atol=1e-6)
     assert fused.operator_count == 6
+
+
+def test_unnamed_nodes_are_fused_too() -> None:
+    graph = projections()
+    unnamed = msgspec.structs.replace(graph, nodes=tuple(msgspec.structs.replace(n, name="") for n in graph.nodes))
+    fused = fuse_parallel_matmuls(unnamed)
+    fused.validate()
+    np.testing.assert_allclose(outputs(fused)[0], outputs(graph)[0], rtol=1e-6, atol=1e-6)
 
 
 def test_matmuls_of_different_inputs_stay() -> None:
