@@ -154,11 +154,18 @@ def _deciding(graph: onnx.GraphProto) -> set[str]:
 
 
 def run(case: Case, compiler: Compiler, target: Target) -> Sequence[np.ndarray]:
-    """The compiler's outputs for a case."""
+    """The compiler's outputs for a case; the oracle's, which are float64, rounded to the dtypes of the graph."""
     program = compiler.compile(case.graph, tensors.weights(case.graph), target)
     program.bind(dict(case.inputs))
     program.run()
-    return program.outputs()
+    results = program.outputs()
+    if compiler.name != "reference":
+        return results
+    dtypes = [tensors.numpy_dtype(case.graph.type_of(name).dtype) for name in case.graph.outputs]
+    return [
+        result.astype(dtype) if result.dtype == np.float64 else result
+        for result, dtype in zip(results, dtypes, strict=True)
+    ]
 
 
 def check(case: Case, results: Sequence[np.ndarray]) -> None:

@@ -12,10 +12,10 @@ import pytest
 from graphnet import compilers
 from tests.conformance import harness
 
-COMPILERS = ("torch", "jax")
+COMPILERS = ("torch", "jax", "reference")
 """A compiler's gaps are in `gaps_<name>.py`; it is covered once it is named here."""
-SAMPLED = {"jax": 4}
-"""XLA takes a tenth of a second to compile a case, so every fourth runs by default and the rest are slow tests."""
+SAMPLED = {"jax": 4, "reference": 4}
+"""Every fourth case runs by default, the rest are slow tests: XLA takes a tenth of a second to compile each."""
 TARGET = compilers.Target(threads=1)
 LEAST_PASSING = 0.95
 
