@@ -120,7 +120,11 @@ class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="f
     timing: Timing | None = None
     outputs: tuple[OutputError, ...] = ()
     level: int | None = None
-    """Largest level over the outputs; None when some output is not close at t = 0 (or was never checked)."""
+    """Largest level over the outputs.
+
+    None when some output is not close at t = 0 or was never checked, and when the program is wrong in another way than
+    by numbers (it changed its inputs, say).
+    """
     kernels: tuple[Kernel, ...] = ()
     memory: Memory | None = None
     noise: Noise | None = None

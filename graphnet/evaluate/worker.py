@@ -92,6 +92,8 @@ class _Job:
             kernels = tuple(program.kernels())
             if not all(math.isfinite(kernel.total_us) for kernel in kernels):
                 raise ValueError("a kernel's time is not a finite number")
+            if not all(kernel.calls >= 1 for kernel in kernels):
+                raise ValueError("a kernel that was not called at all")
             self.send(Report(kernels=kernels))
 
     def memory(self) -> Memory:
@@ -171,7 +173,7 @@ class _Job:
             errors.append(error)
             self._problems += [problem] if problem else []
             notes += _subnormals(name, declared, actual)
-        level = correctness.worst(errors)
+        level = None if self._problems else correctness.worst(errors)  # else a score would take it as correct
         self.send(Report(outputs=tuple(errors), level=level, notes=tuple(notes)))
         return level
 

@@ -76,7 +76,8 @@ class FaultyProgram:
         _strike(self._target, "profile")
         fault = self._target.options["fault"]
         total_us = float("nan") if fault == "kernel_nan" else 1.0
-        return [Kernel(name="double", nodes=("mul",), calls=1, total_us=total_us)]
+        calls = 0 if fault == "kernel_calls" else 1
+        return [Kernel(name="double", nodes=("mul",), calls=calls, total_us=total_us)]
 
 
 class CannotLoad(Faulty):
@@ -237,6 +238,7 @@ _FAULTS: dict[str, Callable[[], None]] = {
     "kill_server": _kill_server,
     "raise": _raise(ValueError("no such luck")),
     "kernel_nan": lambda: None,
+    "kernel_calls": lambda: None,
     "surrogate": _raise(ValueError("half a character \ud800")),
     "long_message": _raise(ValueError("x" * 1_000_000)),
     "unsupported": _raise(UnsupportedOp("faulty: no lowering for ai.onnx::Mul (node 'mul')")),

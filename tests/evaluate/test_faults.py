@@ -151,6 +151,7 @@ def test_wrong_results(evaluate_all: EvaluateAll) -> None:
         assert (fault, result.verdict, result.stage) == (fault, "wrong", "check")
         assert words in result.message
         assert result.timing is not None
+        assert (result.level is None) == (fault != "wrong"), "a level is for errors of numbers alone"
 
 
 def test_late_work_is_noted(evaluate: Evaluate) -> None:
@@ -172,7 +173,7 @@ def test_clock_that_disagrees_with_the_parents_is_noted(evaluate: Evaluate) -> N
 
 
 def test_failed_profiling_is_a_note(evaluate_all: EvaluateAll) -> None:
-    faults = [(fault, "profile") for fault in ("segfault", "raise", "hang", "kernel_nan")]
+    faults = [(fault, "profile") for fault in ("segfault", "raise", "hang", "kernel_nan", "kernel_calls")]
     for result in evaluate_all(faults, Limits(run_s=3.0)):
         assert result.verdict == "ok"
         assert result.kernels == ()
