@@ -16,7 +16,7 @@ from graphnet.errors import CaptureError, UsageError
 from graphnet.frontends import check as gate
 from graphnet.frontends import torch_export, torch_inputs, torch_recipes, torch_weightless
 from graphnet.ir import finalize, fold, onnx_bridge, tensors
-from graphnet.ir.graph import Dim, Domain, Fill, Graph, Input, Source, Weight
+from graphnet.ir.graph import Constant, Dim, Domain, Fill, Graph, Input, Source, Weight
 
 WeightMode = Literal["recipe", "statistics", "exact"]
 CHECK_LIMIT = 1_500_000_000
@@ -214,11 +214,15 @@ def _compare(graph: Graph, call: torch_inputs.Call, module: nn.Module) -> tuple[
         bound = graph.bind(**sizes) if sizes else graph
         feed = tensors.inputs(bound, 0)
         runs.append((bound, feed, _outputs(flat, graph, feed)))
+    masked = _half_masked(graph, runs[0][1])
+    masked_runs = [(runs[0][0], masked, _outputs(flat, graph, masked))] if masked else []
     instability = _instability(flat, graph, runs[0][1], runs[0][2])
     worst = max(
         gate.compare(bound, feed, _bound_weights(bound, weights), expected, instability=instability)
         for bound, feed, expected in runs
     )
+    for bound, feed, expected in masked_runs:
+        gate.compare(bound, feed, _bound_weights(bound, weights), expected, instability=instability)
     for name, array in zip(graph.outputs, runs[0][2], strict=True):
         if np.issubdtype(array.dtype, np.inexact) and not np.abs(array).max(initial=0.0) <= OUTPUT_LIMIT:
             raise CaptureError(
@@ -226,6 +230,21 @@ def _compare(graph: Graph, call: torch_inputs.Call, module: nn.Module) -> tuple[
                 " give `fills` of a smaller scale"
             )
     return _round_up(worst), None if instability is None else _round_up(max(instability, default=0.0))
+
+
+def _half_masked(graph: Graph, feed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The inputs with every mask of ones (an integer or bool input that is 1 throughout) cleared in its second half.
+
+    With ones alone a capture that lost the mask would pass. Empty where there is no mask.
+    """
+    masks = [
+        item.name for item in graph.inputs
+        if item.dtype in ("int64", "int32", "bool") and isinstance(item.fill, Constant) and item.fill.value == 1
+    ]  # fmt: skip
+    cleared = {name: feed[name].copy() for name in masks}
+    for array in cleared.values():
+        array[..., array.shape[-1] // 2 :] = 0
+    return dict(feed) | cleared if cleared else {}
 
 
 def _bound_weights(bound: Graph, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -198,6 +198,32 @@ def test_a_wrong_export_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         capture(Small(), (torch.randn(2, 3, 8, 8),), name="small", dims=BATCH)
 
 
+class _Masked(nn.Module):
+    """The elements that the mask keeps; while `blind`, all of them: no difference on a mask of ones."""
+
+    blind = False
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return x * (mask * 0 + 1 if self.blind else mask)
+
+
+def test_a_capture_that_lost_its_mask_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, arguments = _Masked(), (torch.randn(2, 4), torch.ones(2, 4, dtype=torch.int64))
+    assert capture(model, arguments, name="masked").inputs[1].fill == Constant(value=1)
+    export = torch_export.export
+
+    def blind(*rest: Any) -> Any:
+        model.blind = True
+        try:
+            return export(*rest)
+        finally:
+            model.blind = False
+
+    monkeypatch.setattr(torch_export, "export", blind)
+    with pytest.raises(CaptureError, match="differs from its source by"):
+        capture(model, arguments, name="masked")
+
+
 def test_what_cannot_be_exported_says_why() -> None:
     def data_dependent(x: torch.Tensor) -> torch.Tensor:
         return x + 1 if x.sum() > 0 else x
