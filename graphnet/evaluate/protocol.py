@@ -78,7 +78,6 @@ class Report(_Message, frozen=True, kw_only=True, tag="report"):
     message: str | None = None
     notes: tuple[str, ...] = ()
     """Added to the notes of earlier reports."""
-    dims: dict[str, int] | None = None
     flops: int | None = None
     bytes: int | None = None
     settings: dict[str, str | int | float | bool] | None = None

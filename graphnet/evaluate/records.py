@@ -110,6 +110,7 @@ class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="f
     passes: tuple[str, ...] = ("default",)
     target: Target
     dims: dict[str, int] = {}
+    """Size of every symbolic dimension: as asked, else its default."""
     seed: int = 0
     verdict: Verdict
     stage: Stage | None = None

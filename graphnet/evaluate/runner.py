@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -156,10 +156,10 @@ class _Session:
         return Result(
             run_id=self._run_id, job_key=prepared.key, graph_id=graph.graph_id, graph=graph.name, subset=graph.domain,
             structure_hash=prepared.structure_hash, compiler=job.compiler, passes=job.passes, target=job.target,
-            seed=job.seed, verdict=outcome.verdict, stage=outcome.stage, message=outcome.message, notes=outcome.notes,
-            memory=outcome.memory, versions=versions, environment=self._environment.key,
-            started=started.isoformat(timespec="milliseconds"), wall_s=outcome.wall_s,
-            **{"dims": job.dims, **outcome.fields},
+            dims=_sizes(graph, job.dims), seed=job.seed, verdict=outcome.verdict, stage=outcome.stage,
+            message=outcome.message, notes=outcome.notes, memory=outcome.memory, versions=versions,
+            environment=self._environment.key, started=started.isoformat(timespec="milliseconds"),
+            wall_s=outcome.wall_s, **outcome.fields,
         )  # fmt: skip
 
     def _run(self, job: Job, prepared: _Prepared) -> tuple[Outcome, dict[str, str]]:
@@ -182,8 +182,7 @@ class _Session:
     def _reference(self, job: Job, prepared: _Prepared) -> tuple[str, str]:
         """File of the reference outputs, made if need be; or why there is none."""
         original = prepared.original
-        sizes = {name: job.dims.get(name, dim.default) for name, dim in original.dims.items()}
-        file = oracle.cache_file(prepared.digest, sizes, job.seed)
+        file = oracle.cache_file(prepared.digest, _sizes(original, job.dims), job.seed)
         if oracle.touch(file):
             return str(file), ""
         try:
@@ -228,6 +227,11 @@ class _Session:
                 resumed=resumed, elapsed_s=elapsed, remaining_s=remaining,
             )
         )  # fmt: skip
+
+
+def _sizes(graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
+    """Size of every symbol that can be bound; what was asked for stays, even where it cannot be bound."""
+    return {**{name: dim.default for name, dim in graph.dims.items() if not dim.data_dependent}, **asked}
 
 
 def _rewritten(graph: Graph, passes: Sequence[str]) -> Graph:

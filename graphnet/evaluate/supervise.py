@@ -108,7 +108,7 @@ class _Watched:
             self._verdict, self._failed_stage = report.verdict, report.failed_stage
             self._message = report.message or ""
         self._done = self._done or report.done
-        for name in ("dims", "flops", "bytes", "settings", "compile", "timing", "noise", "outputs", "level", "kernels"):
+        for name in ("flops", "bytes", "settings", "compile", "timing", "noise", "outputs", "level", "kernels"):
             value = getattr(report, name)
             if value is not None:
                 self._fields[name] = value

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from graphnet.compilers import Compiler, Profiled, Program
-from graphnet.errors import DeviceNotPresent, GraphFormatError, GraphNetError, UnsupportedOp
+from graphnet.errors import DeviceNotPresent, GraphNetError, UnsupportedOp
 from graphnet.evaluate import correctness, oracle, procfs, timing
 from graphnet.evaluate.protocol import Report, Work
 from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
@@ -117,12 +117,9 @@ class _Job:
         graph = msgspec.json.decode(work.graph, type=Graph)
         if work.sidecar:
             graph = sidecar.link(graph, Path(work.sidecar))
-        symbols = {name: dim for name, dim in graph.dims.items() if not dim.data_dependent}
-        dims = {name: work.dims.get(name, dim.default) for name, dim in symbols.items()}
         bound = graph.bind(**work.dims) if graph.dims or work.dims else graph
-        at_default = all(dims[name] == dim.default for name, dim in symbols.items())
-        flops, size = (graph.flops, graph.bytes) if at_default else _cost(bound)
-        self.send(Report(settings=_plain(settings), dims=dims, flops=flops, bytes=size))
+        flops, size = _cost(bound)
+        self.send(Report(settings=_plain(settings), flops=flops, bytes=size))
         weights = tensors.weights(bound, work.seed)
         for name in weights:  # one at a time: never two copies of all
             weights[name] = timing.aligned_copy(weights[name])
@@ -219,9 +216,10 @@ def _is_finite(value: object) -> bool:
 
 
 def _cost(graph: Graph) -> tuple[int | None, int | None]:
+    """FLOPs and bytes, counted: what the file says of itself may be wrong, and would make any throughput."""
     try:
         cost = graph.cost()
-    except GraphFormatError:
+    except GraphNetError:
         return None, None
     return cost.flops, cost.bytes
 

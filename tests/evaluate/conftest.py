@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from graphnet.evaluate.plan import Job, Limits, graph_digest
 from graphnet.evaluate.records import Result
 from graphnet.evaluate.runner import run
 from graphnet.ir import tensors
-from graphnet.ir.graph import Constant, Graph, Input, Node, Value, Weight
+from graphnet.ir.graph import Constant, Dim, Graph, Input, Node, Value, Weight
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +77,17 @@ def evaluate_all(make_job: Callable[..., Job], limits: Limits) -> Callable[..., 
         return list(run([make_job(f"g{i}", *fault) for i, fault in enumerate(faults)], limits=limits))
 
     return all_of
+
+
+@pytest.fixture
+def symbolic(make_graph: Callable[[str], Graph]) -> Graph:
+    """y = 2 x on float32[batch, 8], batch = 4 unless bound."""
+    return msgspec.structs.replace(
+        make_graph("symbolic"),
+        inputs=(Input(name="x", dtype="float32", shape=("batch", 8)),),
+        values={"y": Value(dtype="float32", shape=("batch", 8))},
+        dims={"batch": Dim(min=1, max=64, default=4)},
+    )
 
 
 def _double(name: str) -> Graph:

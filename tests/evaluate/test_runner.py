@@ -164,6 +164,24 @@ def test_symbolic_sizes_that_are_illegal_are_an_error_of_load(make_job: MakeJob,
     (result,) = run([msgspec.structs.replace(make_job("a"), dims={"batch": 2})], limits=limits)
     assert (result.verdict, result.stage) == ("error", "load")
     assert "batch" in result.message
+    assert result.dims == {"batch": 2}
+
+
+@pytest.mark.parametrize("compiler", ["faulty:Faulty", "faulty:CannotLoad"])
+@pytest.mark.parametrize(("dims", "sizes"), [({}, {"batch": 4}), ({"batch": 7}, {"batch": 7})])
+def test_sizes_are_in_every_record(
+    symbolic: Graph, make_job: MakeJob, limits: Limits, compiler: str, dims: dict[str, int], sizes: dict[str, int]
+) -> None:
+    job = msgspec.structs.replace(make_job("a", "device", "load", compiler), graph=symbolic, dims=dims)
+    (result,) = run([job], limits=limits)
+    assert result.stage == "load"
+    assert result.dims == sizes, "a job that fails early pairs with the baseline's"
+
+
+def test_flops_are_counted_not_read(symbolic: Graph, make_job: MakeJob, limits: Limits) -> None:
+    job = msgspec.structs.replace(make_job("a"), graph=msgspec.structs.replace(symbolic, flops=10**15, bytes=1))
+    results = run([job, msgspec.structs.replace(job, dims={"batch": 8})], limits=limits)
+    assert [(result.flops, result.bytes) for result in results] == [(32, 260), (64, 516)], "one per element"
 
 
 def test_resume_with_another_budget_is_refused(tmp_path: Path, make_job: MakeJob, limits: Limits) -> None:
