@@ -6,16 +6,23 @@ import hashlib
 import os
 import secrets
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-CACHE_VERSION = 1
-"""Part of every key: raise it when the reference compiler or the making of inputs changes."""
 DEFAULT_CACHE_BYTES = 4 << 30
 COMPILER = "reference"
+_PACKAGE = Path(__file__).parent.parent
+_SOURCES = (
+    "ir/**/*.py", "lower/torch*.py", "lower/windows.py", "lower/resize.py", "lower/ranges.py", "lower/table.py",
+    "compilers/reference.py", "compilers/torch_program.py",
+)  # fmt: skip
+"""What decides the reference outputs: binding, the making of tensors, and the lowering that the oracle runs."""
 
 
 def check_seed(seed: int) -> int:
@@ -24,20 +31,36 @@ def check_seed(seed: int) -> int:
 
 
 def cache_folder() -> Path:
-    """`$GRAPHNET_CACHE/reference`, or `~/.cache/graphnet/reference`; made if absent. Raises OSError."""
+    """`$GRAPHNET_CACHE/reference`, or `~/.cache/graphnet/reference`; made if absent.
+
+    The path is absolute, since children run in folders of their own. Raises OSError: it cannot be made or written to.
+    """
     root = os.environ.get("GRAPHNET_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "graphnet"
     )
-    folder = Path(root, "reference")
+    folder = Path(root, "reference").resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{folder} cannot be written to")
     return folder
 
 
-def cache_file(digest: str, dims: dict[str, int], seed: int) -> Path:
-    """Where the reference outputs of a graph (by `plan.graph_digest`) are, or will be."""
-    parts = [CACHE_VERSION, digest, sorted(dims.items()), seed]
-    key = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
-    return cache_folder() / f"{key}.npz"
+def file_name(digest: str, dims: Mapping[str, int], seed: int) -> str:
+    """Name in the cache of the reference outputs of a graph (by `plan.graph_digest`), as this code makes them."""
+    parts = [code_digest(), digest, sorted(dims.items()), seed]
+    return f"{hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]}.npz"
+
+
+@cache
+def code_digest(package: Path = _PACKAGE) -> str:
+    """Of the sources that make the reference, and PyTorch's version: outputs of other code are not taken for ours."""
+    try:
+        digest = hashlib.sha256(version("torch").encode())
+    except PackageNotFoundError:  # then there is no reference either
+        digest = hashlib.sha256()
+    for file in sorted(file for pattern in _SOURCES for file in package.glob(pattern)):
+        digest.update(f"{file.relative_to(package)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def write(path: Path, outputs: Sequence[np.ndarray]) -> None:
@@ -63,7 +86,8 @@ def touch(path: Path) -> bool:
     """Whether whole outputs are there; marks them as used, so that they are dropped last."""
     if not zipfile.is_zipfile(path):  # absent, or cut off by a power failure: it is written again
         return False
-    os.utime(path)
+    with suppress(OSError):  # of another user
+        os.utime(path)
     return True
 
 
@@ -86,5 +110,6 @@ def evict(folder: Path, keep: Path, limit: int | None = None) -> None:
         if total <= limit:
             return
         if file != keep:
-            file.unlink(missing_ok=True)
-            total -= size
+            with suppress(OSError):  # of another user, or dropped by another run
+                file.unlink()
+                total -= size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from graphnet.compilers import Target
 from graphnet.errors import UsageError
 from graphnet.evaluate import environment, oracle
 from graphnet.evaluate.plan import Job, Limits, graph_digest, job_key, sidecar_of
@@ -86,7 +88,10 @@ class _Session:
         self._environment = environment.detect()
         self._run_id = _run_id(store, jobs, resume)
         self._servers: dict[str, Server] = {}
-        self._refused: dict[str, str] = {}
+        self._unusable: dict[str, ServerDied | ServerRefused] = {}
+        self._no_reference: dict[Path, str] = {}
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._cache = self._cache_folder()
         self._done: dict[str, Result] = {}
         self._loaded: tuple[Graph | str, Graph, str, str] | None = None
         self._began = time.monotonic()
@@ -114,6 +119,16 @@ class _Session:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
+        if self._temporary:
+            self._temporary.cleanup()
+
+    def _cache_folder(self) -> Path:
+        """Where reference outputs are kept: for this run only if the cache cannot be used."""
+        try:
+            return oracle.cache_folder()
+        except OSError:
+            self._temporary = tempfile.TemporaryDirectory(prefix="graphnet-reference-")
+            return Path(self._temporary.name)
 
     def _known(self, key: str) -> Result | None:
         return self._done.get(key) or (self._store.find(self._run_id, key) if self._store else None)
@@ -182,17 +197,24 @@ class _Session:
     def _reference(self, job: Job, prepared: _Prepared) -> tuple[str, str]:
         """File of the reference outputs, made if need be; or why there is none."""
         original = prepared.original
-        file = oracle.cache_file(prepared.digest, _sizes(original, job.dims), job.seed)
+        file = self._cache / oracle.file_name(prepared.digest, _sizes(original, job.dims), job.seed)
+        if file in self._no_reference:
+            return "", self._no_reference[file]
         if oracle.touch(file):
             return str(file), ""
         try:
             server = self._server(oracle.COMPILER)
         except (ServerDied, ServerRefused) as error:
             return "", str(error)
-        work = msgspec.structs.replace(_work(job, original, original, str(file)), oracle=True)
+        work = msgspec.structs.replace(
+            _work(job, original, original, str(file)), oracle=True,
+            target=Target(threads=job.target.threads),  # on the CPU, whatever the job's device and options
+        )  # fmt: skip
         outcome = watch(server, work, self._limits)
         if outcome.verdict != "ok":
-            return "", f"{outcome.verdict} in {outcome.stage}: {outcome.message}"
+            problem = f"{outcome.verdict} in {outcome.stage}: {outcome.message}"
+            self._no_reference[file] = problem  # it would take as long for the graph's next compiler
+            return "", problem
         oracle.evict(file.parent, keep=file)
         return str(file), ""
 
@@ -203,12 +225,12 @@ class _Session:
             return server
         if server is not None:
             self._servers.pop(compiler).close()
-        if compiler in self._refused:
-            raise ServerRefused(self._refused[compiler])
+        if compiler in self._unusable:
+            raise self._unusable[compiler]
         try:
             server = Server.start(compiler, self._limits.preload_s)
-        except ServerRefused as error:
-            self._refused[compiler] = str(error)
+        except (ServerDied, ServerRefused) as error:
+            self._unusable[compiler] = error  # an import that hangs would hang for each of its jobs
             raise
         self._servers[compiler] = server
         return server

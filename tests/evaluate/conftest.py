@@ -52,7 +52,9 @@ def make_job(own_cache: Path) -> Callable[..., Job]:
     def make(name: str = "g", fault: str = "", at: str = "", compiler: str = "faulty:Faulty") -> Job:
         graph = _double(name)
         inputs = tensors.inputs(graph, oracle.check_seed(0))
-        oracle.write(oracle.cache_file(graph_digest(graph), {}, 0), [2 * inputs["x"].astype(np.float64)])
+        oracle.write(
+            oracle.cache_folder() / oracle.file_name(graph_digest(graph), {}, 0), [2 * inputs["x"].astype(np.float64)]
+        )
         return Job(graph=graph, compiler=compiler, target=Target(options={"fault": fault, "at": at}), budget_s=0.02)
 
     return make

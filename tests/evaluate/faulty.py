@@ -106,6 +106,26 @@ class Slow(Faulty):
         return FaultyProgram(Target(options={"fault": "", "at": ""}))
 
 
+class HangsInPreload(Faulty):
+    """Leaves a line in the file that FAULTY_LOG names each time."""
+
+    def preload(self) -> None:
+        _log("preload")
+        time.sleep(1000)
+
+
+class CpuOracle(Faulty):
+    """Right, as a reference, on the CPU with 3 threads and without options; leaves a line in FAULTY_LOG each time."""
+
+    def configure(self, target: Target) -> dict[str, Any]:
+        _log("configure")
+        assert target == Target(threads=3), target
+        return {}
+
+    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> FaultyProgram:
+        return FaultyProgram(Target(options={"fault": "", "at": ""}))
+
+
 class Nested(Faulty):
     """Starts a process of its own session, then hangs; tells its id by a file."""
 
@@ -113,6 +133,11 @@ class Nested(Faulty):
         _leave_processes()
         time.sleep(1000)
         raise AssertionError
+
+
+def _log(line: str) -> None:
+    with open(os.environ["FAULTY_LOG"], "a") as file:
+        file.write(line + "\n")
 
 
 def _strike(target: Target, stage: str) -> None:

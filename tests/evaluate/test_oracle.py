@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import graphnet
 from graphnet.evaluate import oracle
 
 
@@ -45,16 +47,47 @@ def test_pickled_objects_are_not_read(tmp_path: Path) -> None:
         oracle.read(tmp_path / "x.npz")
 
 
-def test_key_tells_apart_graph_sizes_and_seed(own_cache: Path) -> None:
-    files = {
-        oracle.cache_file("a", {}, 0),
-        oracle.cache_file("b", {}, 0),
-        oracle.cache_file("a", {"batch": 2}, 0),
-        oracle.cache_file("a", {}, 1),
+def test_key_tells_apart_graph_sizes_and_seed() -> None:
+    names = {
+        oracle.file_name("a", {}, 0),
+        oracle.file_name("b", {}, 0),
+        oracle.file_name("a", {"batch": 2}, 0),
+        oracle.file_name("a", {}, 1),
     }
-    assert len(files) == 4
-    assert {file.parent for file in files} == {own_cache / "reference"}
-    assert oracle.cache_file("a", {"x": 1, "y": 2}, 0) == oracle.cache_file("a", {"y": 2, "x": 1}, 0)
+    assert len(names) == 4
+    assert oracle.file_name("a", {"x": 1, "y": 2}, 0) == oracle.file_name("a", {"y": 2, "x": 1}, 0)
+
+
+def test_key_tells_apart_what_made_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = oracle.file_name("a", {}, 0)
+    monkeypatch.setattr(oracle, "code_digest", lambda: "other code")
+    assert oracle.file_name("a", {}, 0) != before
+
+
+def test_code_digest_is_of_the_oracle_and_not_of_other_compilers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = oracle.code_digest.__wrapped__
+    package = tmp_path / "graphnet"
+    shutil.copytree(Path(graphnet.__file__).parent, package)
+    before = digest(package)
+    assert before == oracle.code_digest()
+    (package / "lower" / "jax_ops.py").write_text("")
+    (package / "evaluate" / "timing.py").write_text("")
+    assert digest(package) == before
+    seen = {before}
+    for file in ("lower/torch_ops_nn.py", "lower/windows.py", "compilers/reference.py", "ir/tensors.py"):
+        (package / file).write_text("")
+        seen.add(digest(package))
+    monkeypatch.setattr(oracle, "version", lambda _: "0.0")
+    seen.add(digest(package))
+    assert len(seen) == 6
+
+
+def test_cache_folder_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRAPHNET_CACHE", "here")
+    assert oracle.cache_folder() == tmp_path / "here" / "reference"
 
 
 def test_cache_is_in_the_home_folder_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,6 +184,53 @@ def test_flops_are_counted_not_read(symbolic: Graph, make_job: MakeJob, limits: 
     assert [(result.flops, result.bytes) for result in results] == [(32, 260), (64, 516)], "one per element"
 
 
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where children of `faulty.py` leave lines."""
+    monkeypatch.setenv("FAULTY_LOG", str(tmp_path / "log"))
+    monkeypatch.setattr("graphnet.evaluate.oracle.COMPILER", "faulty:CpuOracle")
+    return tmp_path / "log"
+
+
+def jobs_without_reference(graph: Graph, threads: int) -> list[Job]:
+    target = Target(device="cuda", threads=threads, options={"fault": "", "at": ""})
+    return plan([graph], ["faulty:Faulty", "faulty:Slow"], target=target, budget_s=0.02)
+
+
+def test_reference_is_made_on_the_cpu_and_once(symbolic: Graph, limits: Limits, log: Path) -> None:
+    results = list(run(jobs_without_reference(symbolic, 3), limits=limits))
+    assert [(result.verdict, result.message) for result in results] == [("ok", "")] * 2
+    assert log.read_text().splitlines() == ["configure"]
+
+
+def test_failed_reference_is_not_tried_again(symbolic: Graph, limits: Limits, log: Path) -> None:
+    results = list(run(jobs_without_reference(symbolic, 2), limits=limits))
+    for result in results:
+        assert (result.verdict, result.stage) == ("error", "check")
+        assert "no reference outputs: error in load" in result.message
+    assert log.read_text().splitlines() == ["configure"]
+
+
+@pytest.mark.parametrize("cache", ["file/cache", "relative"])
+def test_cache_that_cannot_be_used_or_is_relative(
+    symbolic: Graph, limits: Limits, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRAPHNET_CACHE", cache)
+    results = list(run(jobs_without_reference(symbolic, 3), limits=limits))
+    assert [result.verdict for result in results] == ["ok", "ok"]
+    assert log.read_text().splitlines() == ["configure"], "kept for this run at least"
+
+
+def test_import_that_hangs_is_not_tried_again(make_job: MakeJob, log: Path) -> None:
+    jobs = [make_job(name, compiler="faulty:HangsInPreload") for name in "ab"]
+    results = list(run(jobs, limits=Limits(preload_s=2.0)))
+    assert [(result.verdict, result.stage) for result in results] == [("crashed", "load")] * 2
+    assert "took more than 2 s" in results[1].message
+    assert log.read_text().splitlines() == ["preload"]
+
+
 def test_resume_with_another_budget_is_refused(tmp_path: Path, make_job: MakeJob, limits: Limits) -> None:
     with Store(tmp_path) as store:
         list(run([make_job("a")], store, limits=limits))
