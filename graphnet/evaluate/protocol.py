@@ -20,7 +20,12 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pass
 
 
-class Work(_Message, frozen=True, kw_only=True, tag="work"):
+class _OfJob(_Message, frozen=True, kw_only=True):
+    job: int = 0
+    """Number of the job on its server: a late message of one job is not taken for the next one's."""
+
+
+class Work(_OfJob, frozen=True, kw_only=True, tag="work"):
     """Parent to server: fork a child for this job."""
 
     graph: bytes
@@ -41,7 +46,7 @@ class Work(_Message, frozen=True, kw_only=True, tag="work"):
     """Names of the outputs in the record (those of the graph before passes)."""
 
 
-class Kill(_Message, frozen=True, kw_only=True, tag="kill"):
+class Kill(_OfJob, frozen=True, kw_only=True, tag="kill"):
     """Parent to server: kill the job's child and everything that it started."""
 
 
@@ -60,13 +65,13 @@ class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
     message: str
 
 
-class Started(_Message, frozen=True, kw_only=True, tag="started"):
+class Started(_OfJob, frozen=True, kw_only=True, tag="started"):
     """Server to parent: the child was forked."""
 
     pid: int
 
 
-class Report(_Message, frozen=True, kw_only=True, tag="report"):
+class Report(_OfJob, frozen=True, kw_only=True, tag="report"):
     """Child to parent (through the server): what is known so far. Later reports replace fields that they carry."""
 
     stage: Stage | None = None
@@ -92,7 +97,7 @@ class Report(_Message, frozen=True, kw_only=True, tag="report"):
     """The verdict stands; what follows (profiling) can only add to it."""
 
 
-class Exited(_Message, frozen=True, kw_only=True, tag="exited"):
+class Exited(_OfJob, frozen=True, kw_only=True, tag="exited"):
     """Server to parent: the child and all its descendants are gone."""
 
     status: int

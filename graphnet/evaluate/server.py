@@ -13,8 +13,21 @@ import tempfile
 import time
 from pathlib import Path
 
+import msgspec
+
 from graphnet.evaluate import procfs
-from graphnet.evaluate.protocol import Channel, Kill, Message, ProtocolError, Ready, Refused, Work
+from graphnet.evaluate.protocol import (
+    Channel,
+    Exited,
+    Kill,
+    Message,
+    ProtocolError,
+    Ready,
+    Refused,
+    Report,
+    Started,
+    Work,
+)
 
 MARKER = "GRAPHNET_SERVER"
 """Environment variable by which a server's processes are known after its death."""
@@ -46,6 +59,7 @@ class Server:
         self._process, self._channel, self._folder, self._mark = process, channel, folder, mark
         self._waiting: list[Message] = []
         self._serving = False
+        self._job = 0
 
     @classmethod
     def start(cls, compiler: str, timeout_s: float) -> Server:
@@ -78,21 +92,22 @@ class Server:
         return self._process.pid
 
     def submit(self, work: Work) -> None:
-        """Raises ServerDied."""
+        """Begin the next job. Raises ServerDied."""
+        self._job += 1
         try:
-            self._channel.send(work)
+            self._channel.send(msgspec.structs.replace(work, job=self._job))
         except OSError:
             raise ServerDied(self._obituary()) from None
 
     def kill_job(self) -> None:
         """Ask the server to kill the running job; `Exited` will follow. Nothing happens when there is none."""
         try:
-            self._channel.send(Kill())
+            self._channel.send(Kill(job=self._job))
         except OSError:
             return  # dead: the next `hear` says so
 
     def hear(self, timeout_s: float) -> Message | None:
-        """The next message, or None after `timeout_s`. Raises ServerDied."""
+        """The next message of the running job or the server, or None after `timeout_s`. Raises ServerDied."""
         end = time.monotonic() + timeout_s
         while not self._waiting:
             left = end - time.monotonic()
@@ -104,8 +119,11 @@ class Server:
                 raise ServerDied(f"the fork server of '{self.compiler}' sent {error}") from None
             if received is None:
                 raise ServerDied(self._obituary())
-            self._waiting += received
+            self._waiting += [message for message in received if not self._is_late(message)]
         return self._waiting.pop(0)
+
+    def _is_late(self, message: Message) -> bool:
+        return isinstance(message, Started | Report | Exited) and message.job != self._job
 
     def close(self) -> None:
         """End the server and everything that it ever started, and remove its folder."""

@@ -37,13 +37,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def watch(server: Server, work: Work, limits: Limits) -> Outcome:
-    """Run `work` to its end, whatever that is. Raises only KeyboardInterrupt and its like, after killing the job."""
+    """Run `work` to its end, whatever that is; a server that broke on it is closed.
+
+    Raises only KeyboardInterrupt and its like, after killing the job.
+    """
     job = _Watched(server, limits)
     try:
         server.submit(work)
         job.until_exit()
     except ServerDied as error:
         job.server_died(str(error))
+        server.close()  # it may still be busy with this job, or out of step with us
     except BaseException:
         server.kill_job()
         raise

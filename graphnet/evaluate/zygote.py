@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
+
 from graphnet import compilers
 from graphnet.errors import GraphNetError
 from graphnet.evaluate import procfs, worker
@@ -104,7 +106,7 @@ class _Child:
     """One job's process: relays its reports, keeps the end of its output, leaves nothing of it behind."""
 
     def __init__(self, channel: Channel, compiler: compilers.Compiler, folder: Path, work: Work) -> None:
-        self._channel = channel
+        self._channel, self._job = channel, work.job
         self._folder = Path(tempfile.mkdtemp(prefix="job-", dir=folder))
         self._reports, report_end = os.pipe()
         self._printed, print_end = os.pipe()
@@ -124,7 +126,7 @@ class _Child:
     def supervise(self) -> None:
         """Until the child has ended. Raises ConnectionError when the parent is gone."""
         try:
-            self._channel.send(Started(pid=self._pid))
+            self._channel.send(Started(job=self._job, pid=self._pid))
             self._relay()
         finally:
             left = self._clean_up()
@@ -133,7 +135,9 @@ class _Child:
             os.close(descriptor)
         output = self._output.decode("utf-8", "replace")
         self._channel.send(
-            Exited(status=self._status, output=output, protocol_error=self._error, left_processes=left)
+            Exited(
+                job=self._job, status=self._status, output=output, protocol_error=self._error, left_processes=left
+            )
         )  # fmt: skip
 
     def _relay(self) -> None:
@@ -150,7 +154,7 @@ class _Child:
                 messages = self._channel.receive()
                 if messages is None:
                     raise ConnectionError("the parent is gone")
-                if any(isinstance(message, Kill) for message in messages):
+                if any(isinstance(message, Kill) and message.job == self._job for message in messages):
                     os.kill(self._pid, signal.SIGKILL)
             if self._handle in ready:
                 self._drain(self._reports)
@@ -234,7 +238,7 @@ def _become_child(
         _prefer_for_oom_kill()
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         os.chdir(folder)
-        worker.run(compiler, work, lambda report: write_all(report_end, report))
+        worker.run(compiler, work, lambda report: write_all(report_end, msgspec.structs.replace(report, job=work.job)))
         sys.stdout.flush()
         sys.stderr.flush()
         status = 0

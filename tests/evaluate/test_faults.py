@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from graphnet.evaluate import procfs
+from graphnet.compilers import Target
+from graphnet.evaluate import procfs, supervise
 from graphnet.evaluate.plan import Job, Limits
+from graphnet.evaluate.protocol import Channel, Exited, Report, Work
 from graphnet.evaluate.records import Result
 from graphnet.evaluate.runner import run
+from graphnet.evaluate.server import Server
 from graphnet.evaluate.store import decode_result
 
 Evaluate = Callable[..., Result]
@@ -188,6 +193,33 @@ def test_killed_server_is_replaced_and_its_orphans_die(
     assert [result.verdict for result in results] == ["ok", "crashed", "ok"]
     assert "fork server of 'faulty:Faulty' ended with signal 9" in results[1].message
     assert processes_left() == []
+
+
+def test_server_whose_job_cannot_be_killed_is_replaced(
+    make_job: MakeJob, processes_left: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "_KILL_WAIT_S", 0.5)
+    monkeypatch.setattr(Server, "kill_job", lambda _: None)
+    results = list(run([make_job("a", "hang", "compile"), make_job("b")], limits=Limits(compile_s=2, load_s=10)))
+    assert [(result.graph, result.verdict) for result in results] == [("a", "timeout"), ("b", "ok")]
+    assert processes_left() == []
+
+
+def test_late_messages_of_another_job_are_dropped(tmp_path: Path) -> None:
+    ours, theirs = map(Channel, socket.socketpair())
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        server = Server("null", process, ours, tmp_path / "server", "GRAPHNET_TEST=none")
+        for _ in range(2):
+            server.submit(Work(graph=b"", target=Target(), budget_s=1.0, tolerance=0))
+        numbers = [message.job for message in theirs.receive() or [] if isinstance(message, Work)]
+        for number in numbers:
+            theirs.send(Report(job=number, message=f"of job {number}"))
+            theirs.send(Exited(job=number, status=number))
+        heard = [server.hear(5.0), server.hear(5.0), server.hear(0.0)]
+        server.close()
+        theirs.socket.close()
+    assert numbers == [1, 2]
+    assert heard == [Report(job=2, message="of job 2"), Exited(job=2, status=2), None]
 
 
 def test_jobs_do_not_see_each_other(make_job: MakeJob, limits: Limits) -> None:
