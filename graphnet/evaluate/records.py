@@ -45,8 +45,8 @@ class Timing(_Struct, frozen=True, kw_only=True):
     """False when the warm-up never became steady within its limit."""
     budget_ended: bool = False
     """True when the time budget ended the block before 100 runs."""
-    buffer_offset: int = 0
-    """Offset in bytes (a multiple of 64) of the input buffers from their allocation's 64-byte aligned start."""
+    buffer_seed: int = 0
+    """Decides where in its 4 KiB page each buffer of an input or weight begins (`timing.buffer_offset`)."""
 
 
 class CompileTime(_Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ once, by twice as many runs.
 from __future__ import annotations
 
 import gc
+import random
 import secrets
 import statistics
 import time
@@ -67,8 +68,8 @@ class Measured(msgspec.Struct, frozen=True):
         return self.spread > UNSTABLE
 
 
-def measure(run: Callable[[], None], budget_s: float, offset: int = 0, clock: Clock | None = None) -> Measured:
-    """Warm up and time `run`; `offset` is only stamped into the record. The first run must be over.
+def measure(run: Callable[[], None], budget_s: float, seed: int = 0, clock: Clock | None = None) -> Measured:
+    """Warm up and time `run`; `seed`, that of the buffers, is only stamped into the record. The first run must be over.
 
     The garbage collector is off meanwhile.
     """
@@ -77,13 +78,13 @@ def measure(run: Callable[[], None], budget_s: float, offset: int = 0, clock: Cl
     gc.collect()
     gc.disable()
     try:
-        return _measure(run, int(budget_s * 1e9), offset, clock)
+        return _measure(run, int(budget_s * 1e9), seed, clock)
     finally:
         if was_enabled:
             gc.enable()
 
 
-def _measure(run: Callable[[], None], budget_ns: int, offset: int, clock: Clock) -> Measured:
+def _measure(run: Callable[[], None], budget_ns: int, seed: int, clock: Clock) -> Measured:
     warmup, steady = warm_up(run, budget_ns, clock)
     inner = inner_loops(min(warmup))
     before = noise_loop(clock)
@@ -101,7 +102,7 @@ def _measure(run: Callable[[], None], budget_ns: int, offset: int, clock: Clock)
     after = noise_loop(clock)
     timing = Timing(
         warmup_ns=tuple(warmup), samples_ns=tuple(block.samples), inner_loops=inner, cpu_ns=tuple(block.cpu),
-        wait_ns=waited, steady=steady, budget_ended=ended, buffer_offset=offset,
+        wait_ns=waited, steady=steady, budget_ended=ended, buffer_seed=seed,
     )  # fmt: skip
     noise = Noise(before_ns=tuple(before), after_ns=tuple(after), cv=variation([*before, *after]))
     return Measured(timing, noise, spread, notes)
@@ -214,9 +215,17 @@ def variation(times: Sequence[int]) -> float:
     return statistics.pstdev(times) / mean if mean else 0.0
 
 
-def random_offset() -> int:
-    """A random multiple of 64 below 4096."""
-    return ALIGNMENT * secrets.randbelow(OFFSETS)
+def random_seed() -> int:
+    """A seed for `buffer_offset`, another one in each process."""
+    return secrets.randbits(32)
+
+
+def buffer_offset(seed: int, name: str) -> int:
+    """Where in a page the buffer of a tensor begins: a multiple of 64 below 4096, drawn for each name of its own.
+
+    Buffers at one place in their pages would alias: a store to one delays loads from another (4K aliasing).
+    """
+    return ALIGNMENT * random.Random(f"{seed} {name}").randrange(OFFSETS)
 
 
 def aligned_copy(array: np.ndarray, offset: int = 0) -> np.ndarray:
@@ -231,6 +240,6 @@ def aligned_copy(array: np.ndarray, offset: int = 0) -> np.ndarray:
     return copy
 
 
-def aligned_copies(arrays: Mapping[str, np.ndarray], offset: int = 0) -> dict[str, np.ndarray]:
-    """Each array by `aligned_copy`."""
-    return {name: aligned_copy(array, offset) for name, array in arrays.items()}
+def aligned_copies(arrays: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """Each array by `aligned_copy`, at its `buffer_offset`."""
+    return {name: aligned_copy(array, buffer_offset(seed, name)) for name, array in arrays.items()}

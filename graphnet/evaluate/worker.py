@@ -70,7 +70,7 @@ class _Job:
         self._peaks: dict[str, int] = {}
         self._problems: list[str] = []
         self._compile_time = CompileTime()
-        self._offset = timing.random_offset()
+        self._buffer_seed = timing.random_seed()
 
     def perform(self) -> None:
         self._enter("load")
@@ -122,7 +122,7 @@ class _Job:
         self.send(Report(settings=_plain(settings), flops=flops, bytes=size))
         weights = tensors.weights(bound, work.seed)
         for name in weights:  # one at a time: never two copies of all
-            weights[name] = timing.aligned_copy(weights[name])
+            weights[name] = timing.aligned_copy(weights[name], timing.buffer_offset(self._buffer_seed, name))
         seed = oracle.check_seed(work.seed) if work.oracle else work.seed
         return bound, weights, tensors.inputs(bound, seed)
 
@@ -137,13 +137,13 @@ class _Job:
 
     def _time(self, program: Program, inputs: Mapping[str, np.ndarray]) -> timing.Measured:
         """First run, warm-up and timed runs; what the program did to its inputs goes to `self._problems`."""
-        bound = timing.aligned_copies(inputs, self._offset)
+        bound = timing.aligned_copies(inputs, self._buffer_seed)
         program.bind(bound)
         start = _now()
         program.run()
         compile_time = msgspec.structs.replace(self._compile_time, first_run_s=_now() - start)
         self.send(Report(compile=compile_time, quiet=True))
-        measured = timing.measure(program.run, self._work.budget_s, self._offset)
+        measured = timing.measure(program.run, self._work.budget_s, self._buffer_seed)
         self.send(Report(timing=measured.timing, noise=measured.noise, notes=measured.notes))
         self._problems += _changed(bound, inputs, "the timed runs")
         start = _now()
@@ -154,7 +154,7 @@ class _Job:
     def _check(self, program: Program, graph: Graph) -> int | None:
         """Run once on other inputs than the timed ones, so that outputs kept from those show; returns the level."""
         inputs = tensors.inputs(graph, oracle.check_seed(self._work.seed))
-        bound = timing.aligned_copies(inputs, self._offset)
+        bound = timing.aligned_copies(inputs, self._buffer_seed)
         program.bind(bound)
         program.run()
         outputs = [np.array(array) for array in program.outputs()]

@@ -44,7 +44,7 @@ def test_a_sound_compiler_is_ok(evaluate: Evaluate, processes_left: Processes) -
     assert result.timing is not None
     assert len(result.timing.samples_ns) >= 5
     assert len(result.timing.cpu_ns) == len(result.timing.samples_ns)
-    assert result.timing.buffer_offset % 64 == 0
+    assert result.timing.buffer_seed > 0
     assert result.compile is not None
     assert result.compile.total_s > 0
     assert result.memory is not None

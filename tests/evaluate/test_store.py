@@ -31,7 +31,7 @@ def result(run_id: str, job_key: str, **fields: object) -> Result:
         structure_hash="0" * 64,
         compiler="null", target=Target(threads=2, options={"level": "all"}), dims={"batch": 4}, verdict="wrong",
         stage="check", message="no", notes=("a", "b"), compile=CompileTime(lower_s=0.1, compile_s=2.0),
-        timing=Timing(samples_ns=(1, 2, 3), cpu_ns=(1, 1, 1), inner_loops=4, buffer_offset=192),
+        timing=Timing(samples_ns=(1, 2, 3), cpu_ns=(1, 1, 1), inner_loops=4, buffer_seed=192),
         outputs=(OutputError(name="y", dtype="float32", level=None, max_abs=1e300),), level=None,
         kernels=(Kernel(name="k", nodes=("n",), calls=1, total_us=0.5),),
         memory=Memory(baseline=1, timeline=((0.1, 5),)),

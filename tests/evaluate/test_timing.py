@@ -48,7 +48,7 @@ def test_steady_program() -> None:
     assert result.steady
     assert not result.budget_ended
     assert result.wait_ns == 100 * 10 * MS // 100
-    assert result.buffer_offset == 128
+    assert result.buffer_seed == 128
     assert fake.runs == 105
     assert not measured.unstable
     assert measured.notes == ()
@@ -204,10 +204,19 @@ def test_aligned_copy_of_strided_and_of_string_arrays() -> None:
     assert timing.aligned_copy(text).tolist() == ["a", "bc"]
 
 
-def test_random_offsets_are_multiples_of_64_in_a_page() -> None:
-    offsets = {timing.random_offset() for _ in range(200)}
-    assert all(offset % 64 == 0 and 0 <= offset < 4096 for offset in offsets)
-    assert len(offsets) > 20
+def test_buffers_of_one_seed_are_at_different_places_of_their_pages() -> None:
+    arrays = {f"tensor{index}": np.ones(8, np.float32) for index in range(200)}
+    copies = timing.aligned_copies(arrays, 7)
+    offsets = {name: copy.ctypes.data % 4096 for name, copy in copies.items()}
+    assert offsets == {name: timing.buffer_offset(7, name) for name in arrays}, "the record tells them"
+    assert all(offset % 64 == 0 for offset in offsets.values())
+    assert len(set(offsets.values())) > 20
+
+
+def test_any_two_buffers_are_together_by_chance_only() -> None:
+    together = sum(timing.buffer_offset(seed, "a") == timing.buffer_offset(seed, "b") for seed in range(1000))
+    assert together < 50, "1 in 64 is expected"
+    assert len({timing.random_seed() for _ in range(20)}) > 10
 
 
 def test_clock_reads_are_far_below_the_resolution_floor() -> None:
