@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -65,11 +66,16 @@ class Store:
     """Results of any number of runs. Every `add` is one transaction: what was added stays, whatever comes next."""
 
     def __init__(self, where: str | os.PathLike[str], *, create: bool = True) -> None:
-        """`where` is a folder, a `.db` file or a database URL. Raises StoreError."""
+        """`where` is a folder, a `.db` file or a database URL; without `create` to read only. Raises StoreError."""
         self.where = os.fspath(where)
-        self._engine = sa.create_engine(_url(self.where, create))
-        if self._engine.dialect.name == "sqlite":
-            sa.event.listen(self._engine, "connect", _configure_sqlite)
+        url = sa.make_url(_url(self.where, create))
+        file = url.database if url.get_backend_name() == "sqlite" else None
+        if file and not create:
+            self._engine = sa.create_engine(url, creator=lambda: _open_to_read(file), poolclass=sa.NullPool)
+        else:
+            self._engine = sa.create_engine(url)
+            if file:
+                sa.event.listen(self._engine, "connect", _configure_sqlite)
         with self._guard("open"):
             if create:
                 _metadata.create_all(self._engine)
@@ -238,6 +244,16 @@ def _url(where: str, create: bool) -> str | sa.URL:
     elif not file.is_file():
         raise StoreError(f"no results at {file}; `graphnet evaluate --output {file.parent}` makes them")
     return sa.URL.create("sqlite", database=str(file))
+
+
+def _open_to_read(file: str) -> sqlite3.Connection:
+    """Nothing is written, not even beside the file: it may be in a read-only folder.
+
+    Without a write-ahead log nobody is writing, and the file is all there is (`immutable`); with one, it is read too.
+    """
+    wal = Path(f"{file}-wal")
+    mode = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+    return sqlite3.connect(f"{Path(file).resolve().as_uri()}?{mode}", uri=True, check_same_thread=False)
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:

@@ -181,6 +181,23 @@ def test_a_store_by_url(tmp_path: Path) -> None:
         assert len(store.results()) == 1
 
 
+def test_reading_leaves_the_folder_as_it_is(store: Store, run_id: str, tmp_path: Path) -> None:
+    store.add(result(run_id, "a"))
+    with Store(tmp_path / "results", create=False) as reader:
+        assert len(reader.results()) == 1, "beside a writer"
+    store.close()
+    folder = tmp_path / "results"
+    before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
+    folder.chmod(0o555)
+    with Store(folder, create=False) as reader:
+        assert len(reader.results()) == 1
+        assert {file.name for file in folder.iterdir()} == {"results.db"}
+        with pytest.raises(StoreError, match="readonly"):
+            reader.begin_run({})
+    folder.chmod(0o755)
+    assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()} == before
+
+
 def test_two_writers(tmp_path: Path) -> None:
     with Store(tmp_path) as one, Store(tmp_path) as two:
         first, second = one.begin_run({}), two.begin_run({})
