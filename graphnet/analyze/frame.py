@@ -6,18 +6,24 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from graphnet.analyze.groups import key
 from graphnet.analyze.score import ACCURACY, COMPILE_FAILURE, RUN_FAILURE, Sample
-from graphnet.analyze.stats import summarize
+from graphnet.analyze.stats import median_seconds, summarize
 from graphnet.evaluate.records import Result
 
 CORRECT_AT = -3
 """Tolerance level at which `evaluate` calls a result `ok`."""
 
 
+def latency(result: Result) -> float | None:
+    """Median seconds of one inference; None unless the verdict is `ok`."""
+    return median_seconds(result.timing.samples_ns) if result.timing and result.verdict == "ok" else None
+
+
 def row(result: Result) -> dict[str, object]:
     """The columns of one result. Times in seconds, memory in bytes, throughput in FLOP/s."""
     timing = summarize(result.timing.samples_ns) if result.timing else None
-    latency = timing.median if timing and result.verdict == "ok" else None
+    seconds = latency(result)
     return {
         "graph_id": result.graph_id or result.graph,
         "graph": result.graph,
@@ -25,15 +31,15 @@ def row(result: Result) -> dict[str, object]:
         "compiler": result.compiler,
         "verdict": result.verdict,
         "stage": result.stage or "",
-        "end_to_end_time": latency,
-        "time_low": timing.low if latency is not None and timing else None,
-        "time_high": timing.high if latency is not None and timing else None,
-        "time_min": timing.min if latency is not None and timing else None,
-        "time_p90": timing.p90 if latency is not None and timing else None,
-        "time_p99": timing.p99 if latency is not None and timing else None,
+        "end_to_end_time": seconds,
+        "time_low": timing.low if seconds is not None and timing else None,
+        "time_high": timing.high if seconds is not None and timing else None,
+        "time_min": timing.min if seconds is not None and timing else None,
+        "time_p90": timing.p90 if seconds is not None and timing else None,
+        "time_p99": timing.p99 if seconds is not None and timing else None,
         "runs": timing.count if timing else 0,
         "compile_time": result.compile.total_s if result.compile else None,
-        "throughput": result.flops / latency if result.flops is not None and latency else None,
+        "throughput": result.flops / seconds if result.flops is not None and seconds else None,
         "peak_memory": _peak(result),
         "level": result.level,
         "message": result.message,
@@ -50,26 +56,33 @@ def frame(results: Iterable[Result]) -> pd.DataFrame:
     return rows.set_index("graph_id")
 
 
-def samples(results: Sequence[Result], baseline: str, compiler: str) -> list[Sample]:
-    """Score samples of `compiler` against `baseline`, over the graphs that both were asked to run.
+def samples(baseline: Sequence[Result], results: Sequence[Result]) -> list[Sample]:
+    """Score samples of one compiler's `results` against those of the `baseline`, over the graphs that both were asked
+    to run under the same settings.
 
     A graph on which the baseline itself failed has no speedup and is left out, for every compiler alike.
     """
-    base = {_key(r): r for r in results if r.compiler == baseline and r.verdict == "ok" and r.timing}
-    return [_sample(base[_key(r)], r) for r in results if r.compiler == compiler and _key(r) in base]
+    base = {key(r): seconds for r in baseline if (seconds := latency(r)) is not None}
+    return [_sample(base[key(r)], r) for r in results if key(r) in base]
 
 
-def _sample(base: Result, result: Result) -> Sample:
-    if result.verdict in ("ok", "wrong", "unstable") and result.timing and base.timing:
-        speedup = summarize(base.timing.samples_ns).median / summarize(result.timing.samples_ns).median
-        return speedup, result.level, None if result.level is not None else ACCURACY
+def _sample(base: float, result: Result) -> Sample:
+    if result.verdict in ("ok", "wrong", "unstable") and result.timing:
+        level = _correct_from(result)
+        return base / median_seconds(result.timing.samples_ns), level, None if level is not None else ACCURACY
     if result.verdict == "wrong":
         return None, None, ACCURACY
     return None, None, RUN_FAILURE if result.stage in ("run", "check") else COMPILE_FAILURE
 
 
-def _key(result: Result) -> tuple[str, str, tuple[tuple[str, int], ...]]:
-    return result.structure_hash, result.graph_id or result.graph, tuple(sorted(result.dims.items()))
+def _correct_from(result: Result) -> int | None:
+    """Smallest t at which a measured result is correct.
+
+    One that is `wrong` at a level that would have been `ok` is wrong in another way than by numbers: never correct.
+    """
+    if result.verdict == "wrong" and result.level is not None and result.level <= CORRECT_AT:
+        return None
+    return result.level
 
 
 def _peak(result: Result) -> int | None:

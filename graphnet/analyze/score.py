@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from graphnet.analyze.stats import geometric_mean
 from graphnet.errors import UsageError
 
 Sample = tuple[float | None, int | None, int | None]
@@ -56,7 +57,8 @@ def scores(samples: Sequence[Sample], t: int, p: float = 0.1, b: float = 0.1) ->
     slow = [s for s in correct if s < 1]
     lam = len(correct) / len(samples)
     eta = len(slow) / len(correct) if correct else 0.0
-    alpha, beta = _geometric_mean(correct), _geometric_mean(slow)
+    alpha = geometric_mean(correct) if correct else 1.0
+    beta = geometric_mean(slow) if slow else 1.0
     unforgiven = sum(1 for code in codes if max(t, 0) < code) / len(codes) if codes else 1.0
     gamma = b**unforgiven
     kept = alpha**lam * beta ** (lam * eta * p)
@@ -64,7 +66,3 @@ def scores(samples: Sequence[Sample], t: int, p: float = 0.1, b: float = 0.1) ->
         t=t, alpha=alpha, beta=beta, lam=lam, eta=eta, gamma=gamma,
         S=kept * b ** (1 - lam), ES=kept * gamma ** (1 - lam),
     )  # fmt: skip
-
-
-def _geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else 1.0

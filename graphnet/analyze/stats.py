@@ -38,6 +38,11 @@ def summarize(samples_ns: Sequence[int]) -> Summary:
     )  # fmt: skip
 
 
+def median_seconds(samples_ns: Sequence[int]) -> float:
+    """Median in seconds of raw samples in nanoseconds."""
+    return float(np.median(np.asarray(samples_ns, dtype=np.float64) * 1e-9))
+
+
 def median_interval(seconds: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
     """Percentile bootstrap interval of the median, with a fixed seed so that a report repeats."""
     if len(seconds) < 2 or float(np.ptp(seconds)) == 0.0:

@@ -7,12 +7,13 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphnet.analyze.stats import summarize
+from graphnet.analyze.groups import conditions
+from graphnet.analyze.stats import median_seconds
 from graphnet.evaluate.records import Result
 from graphnet.ir.fileio import write_atomic
 from graphnet.report.summary import summary
 
-LATENCY_COLUMNS = ["graph_id", "graph", "kernel", "nodes", "calls", "total_us", "mean_us", "share"]
+LATENCY_COLUMNS = ["graph_id", "graph", "kernel", "nodes", "calls", "total_us", "mean_us", "share", "settings"]
 MIB = 1 << 20
 
 
@@ -36,7 +37,8 @@ def latency_csv(results: Sequence[Result]) -> str:
     """Time of each kernel (an operator or several fused) of a profiled run, microseconds per inference.
 
     `nodes` are the GraphIR nodes that the kernel covers, separated by spaces. The row `end_to_end` of each graph is the
-    median of the timed (unprofiled) runs; `share` is the part of it that a kernel's time makes.
+    median of the timed (unprofiled) runs; `share` is the part of it that a kernel's time makes. `settings` tells apart
+    the rows of a graph that was run several times: device, threads, passes, sizes, options.
     """
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -44,21 +46,21 @@ def latency_csv(results: Sequence[Result]) -> str:
     for result in results:
         if result.timing is None:
             continue
-        median_us = summarize(result.timing.samples_ns).median * 1e6
-        head = [result.graph_id, result.graph]
-        table.writerow([*head, "end_to_end", "", 1, f"{median_us:.3f}", f"{median_us:.3f}", "1.0000"])
+        median_us = median_seconds(result.timing.samples_ns) * 1e6
+        head, tail = [result.graph_id, result.graph], conditions(result)
+        table.writerow([*head, "end_to_end", "", 1, f"{median_us:.3f}", f"{median_us:.3f}", "1.0000", tail])
         for kernel in sorted(result.kernels, key=lambda kernel: -kernel.total_us):
             times = [f"{kernel.total_us:.3f}", f"{kernel.total_us / kernel.calls:.3f}"]
             share = f"{kernel.total_us / median_us:.4f}"
-            table.writerow([*head, kernel.name, " ".join(kernel.nodes), kernel.calls, *times, share])
+            table.writerow([*head, kernel.name, " ".join(kernel.nodes), kernel.calls, *times, share, tail])
     return text.getvalue()
 
 
 def memory_log(results: Sequence[Result]) -> str:
-    """Resident memory of each job's process: peak of each stage, then the time line."""
+    """Resident memory of each job's process: its settings, peak of each stage, then the time line."""
     lines = []
     for result in results:
-        name = f"{result.graph_id or '-'} {result.graph}"
+        name = f"{result.graph_id or '-'} {result.graph} ({conditions(result)})"
         if result.memory is None:
             lines.append(f"{name} not measured: {result.verdict} {result.stage or ''} {result.message}".rstrip())
             continue

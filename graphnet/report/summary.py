@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphnet.analyze.frame import frame
+from graphnet.analyze.groups import by_settings
 from graphnet.evaluate.records import Result
-
-BASELINE = "torch"
+from graphnet.report.grid import BASELINE, grid
 
 
 def markdown_table(results: Sequence[Result], baseline: str = BASELINE) -> str:
-    """Median milliseconds of one inference (speed-up over the baseline), or the verdict; one row per graph."""
-    names = list(dict.fromkeys(result.compiler for result in results))
-    lines = ["| graph | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
-    for _, rows in frame(results).groupby(level=0, sort=False):
-        by_name = rows.set_index("compiler")
-        times, verdicts = by_name["end_to_end_time"].to_dict(), by_name["verdict"].to_dict()
-        base = times.get(baseline)
-        cells = [_cell(verdicts.get(name), times.get(name), None if name == baseline else base) for name in names]
-        lines.append(f"| {rows['graph'].iloc[0]} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    """Median milliseconds of one inference (speed-up over the baseline), or the verdict; one row per graph.
+
+    A table for each group of settings; where there are several, each has its settings as its title.
+    """
+    groups = by_settings(results)
+    tables = []
+    for settings, mine in groups.items():
+        columns, rows = grid(mine, baseline)
+        lines = [f"## {settings}", ""] if len(groups) > 1 else []
+        lines += ["| graph | " + " | ".join(map(_escape, columns)) + " |", "| --- |" + " ---: |" * len(columns)]
+        lines += [
+            "| " + " | ".join(map(_escape, (label, *(cell.text for cell in cells)))) + " |" for label, cells in rows
+        ]
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
 
 
 def stack(results: Sequence[Result]) -> str:
@@ -40,10 +44,5 @@ def summary(results: Sequence[Result]) -> str:
     )
 
 
-def _cell(verdict: str | None, seconds: float | None, base: float | None) -> str:
-    if verdict is None:
-        return ""
-    if verdict != "ok" or seconds is None:
-        return verdict
-    ratio = f" ({base / seconds:.2f}x)" if base is not None and base == base else ""
-    return f"{seconds * 1e3:.3g}{ratio}"
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,48 +1,42 @@
-"""Tables for the terminal (rich)."""
+"""Tables for the terminal (rich). Data goes in as `Text`: rich reads a plain `str` as markup, `[3, 224]` included."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-import pandas as pd
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from graphnet import compilers
-from graphnet.analyze.frame import CORRECT_AT, frame, samples
+from graphnet.analyze.frame import CORRECT_AT, samples
+from graphnet.analyze.groups import Settings, by_column, by_settings
 from graphnet.analyze.score import scores
 from graphnet.analyze.stats import geometric_mean
 from graphnet.errors import GraphNetError
 from graphnet.evaluate.records import Result
 from graphnet.ir.graph import Graph
+from graphnet.report.grid import BASELINE, grid
 
 SCORE_LEVELS = (-6, -5, -3, 0, 1, 2, 3)
 
 
-def summary_table(results: Sequence[Result], baseline: str = "torch") -> Table:
-    """Graphs by compilers: median latency with its speed-up over the baseline, or the verdict."""
-    names = list(dict.fromkeys(result.compiler for result in results))
-    table = Table(title="Median latency in ms (speed-up over " + baseline + "), or the verdict", title_justify="left")
-    table.add_column("graph")
-    for name in names:
-        table.add_column(name, justify="right")
-    by_key = {(result.graph_id or result.graph, result.compiler): result for result in results}
-    rows = frame(results)
-    for key, group in rows.groupby(level=0, sort=False):
-        times = dict(zip(group["compiler"], group["end_to_end_time"], strict=True))
-        base = times.get(baseline)
-        cells = [_cell(by_key.get((str(key), name)), times.get(name), base, name == baseline) for name in names]
-        table.add_row(str(group["graph"].iloc[0]), *cells)
-    return table
-
-
-def _cell(result: Result | None, seconds: float | None, base: float | None, is_base: bool) -> str:
-    if result is None:
-        return "-"
-    if result.verdict != "ok" or seconds is None or pd.isna(seconds):
-        return f"[red]{result.verdict}[/red]" + (f" ({result.stage})" if result.stage else "")
-    ratio = "" if is_base or base is None or pd.isna(base) else f" ({base / seconds:.2f}x)"
-    return f"{seconds * 1e3:.3g}{ratio}"
+def summary_table(results: Sequence[Result], baseline: str = BASELINE) -> Group:
+    """Graphs by compilers, a table for each group of settings: median latency with its speed-up, or the verdict."""
+    groups = by_settings(results)
+    tables = []
+    for settings, mine in groups.items():
+        columns, rows = grid(mine, baseline)
+        title = f"Median latency in ms (speed-up over {baseline}), or the verdict"
+        table = Table(title=_titled(title, settings, groups), title_justify="left")
+        table.add_column("graph")
+        for name in columns:
+            table.add_column(Text(name), justify="right")
+        for label, cells in rows:
+            table.add_row(Text(label), *(Text(cell.text, style="red" if cell.failed else "") for cell in cells))
+        tables.append(table)
+    return Group(*tables)
 
 
 def verdict_table(results: Sequence[Result]) -> Table:
@@ -51,33 +45,45 @@ def verdict_table(results: Sequence[Result]) -> Table:
     table = Table(title="Verdicts", title_justify="left")
     for name in ("compiler", *verdicts, "ok share", "compile time (s)"):
         table.add_column(name, justify="left" if name == "compiler" else "right")
-    for name in dict.fromkeys(result.compiler for result in results):
-        mine = [result for result in results if result.compiler == name]
+    for name, mine in by_column(results).items():
         counts = [sum(result.verdict == verdict for result in mine) for verdict in verdicts]
         share = sum(result.verdict == "ok" for result in mine) / len(mine)
         totals = [result.compile.total_s for result in mine if result.compile and result.compile.total_s > 0]
-        table.add_row(
-            name, *map(str, counts), f"{share:.1%}", f"{geometric_mean(totals):.2f}" if totals else "-"
-        )  # fmt: skip
+        mean = f"{geometric_mean(totals):.2f}" if totals else "-"
+        table.add_row(Text(name), *map(str, counts), f"{share:.1%}", mean)
     return table
 
 
-def score_table(results: Sequence[Result], baseline: str, p: float, b: float) -> Table:
-    """S(t) and ES(t) of each compiler over the baseline, with the geometric mean speed-up of its correct graphs."""
-    table = Table(
-        title=f"Scores over {baseline} (p={p:g}, b={b:g}); S(t) for t <= 0, ES(t) for t > 0", title_justify="left"
+def score_table(results: Sequence[Result], baseline: str, p: float, b: float) -> Group:
+    """S(t) and ES(t) of each compiler over the baseline, with the geometric mean speed-up of its correct graphs.
+
+    A table for each group of settings.
+    """
+    groups = by_settings(results)
+    title = f"Scores over {baseline} (p={p:g}, b={b:g}); S(t) for t <= 0, ES(t) for t > 0"
+    return Group(
+        *(_scores_of(mine, _titled(title, settings, groups), baseline, p, b) for settings, mine in groups.items())
     )
+
+
+def _scores_of(results: Sequence[Result], title: Text, baseline: str, p: float, b: float) -> Table:
+    table = Table(title=title, title_justify="left")
     for name in ("compiler", "graphs", f"ok at {CORRECT_AT}", "speed-up", *(f"t={t}" for t in SCORE_LEVELS)):
         table.add_column(name, justify="left" if name == "compiler" else "right")
-    for name in dict.fromkeys(result.compiler for result in results):
-        found = samples(results, baseline, name)
+    base = [result for result in results if result.compiler == baseline]
+    for name, mine in by_column(results).items():
+        found = samples(base, mine)
         if not found:
-            table.add_row(name, "0", *["-"] * (2 + len(SCORE_LEVELS)))
+            table.add_row(Text(name), "0", *["-"] * (2 + len(SCORE_LEVELS)))
             continue
         at = scores(found, CORRECT_AT, p, b)
         values = [f"{scores(found, t, p, b).ES:.3f}" for t in SCORE_LEVELS]
-        table.add_row(name, str(len(found)), f"{at.lam:.1%}", f"{at.alpha:.3f}", *values)
+        table.add_row(Text(name), str(len(found)), f"{at.lam:.1%}", f"{at.alpha:.3f}", *values)
     return table
+
+
+def _titled(title: str, settings: Settings, groups: Collection[Settings]) -> Text:
+    return Text(f"{title}\n{settings}" if len(groups) > 1 else title)
 
 
 def graph_table(graphs: Iterable[Graph]) -> Table:
@@ -86,16 +92,17 @@ def graph_table(graphs: Iterable[Graph]) -> Table:
     for name in ("id", "name", "subset", "tier", "operators", "parameters", "GFLOP", "framework"):
         table.add_column(name, justify="right" if name in ("operators", "parameters", "GFLOP") else "left")
     for graph in graphs:
-        table.add_row(
+        cells = (
             graph.graph_id, graph.name, graph.domain, graph.tier or "", f"{graph.operator_count or 0:,}",
             f"{graph.parameters or 0:,}", f"{(graph.flops or 0) / 1e9:.3f}", graph.framework,
         )  # fmt: skip
+        table.add_row(*map(Text, cells))
     return table
 
 
 def graph_card(graph: Graph, path: Path) -> Table:
     """Everything that a reader wants to know of one graph."""
-    table = Table(title=str(path), title_justify="left", show_header=False)
+    table = Table(title=Text(str(path)), title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
     operators = sorted(graph.operator_distribution.items(), key=lambda item: -item[1])
@@ -120,7 +127,7 @@ def graph_card(graph: Graph, path: Path) -> Table:
     }
     for label, value in rows.items():
         if value:
-            table.add_row(label, value)
+            table.add_row(label, Text(value))
     return table
 
 
@@ -132,7 +139,8 @@ def compiler_table() -> Table:
     for name in compilers.names():
         try:
             found = compilers.get(name)
-            table.add_row(name, ", ".join(f"{k} {v}" for k, v in compilers.versions(found).items()), "ready")
+            packages = ", ".join(f"{package} {version}" for package, version in compilers.versions(found).items())
+            table.add_row(Text(name), Text(packages), "ready")
         except GraphNetError as error:
-            table.add_row(name, "", str(error))
+            table.add_row(Text(name), "", Text(str(error)))
     return table

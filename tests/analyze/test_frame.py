@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from graphnet.analyze.frame import frame, samples
+from graphnet.analyze.score import scores
 from graphnet.compilers import Target
 from graphnet.evaluate.records import CompileTime, Memory, Result, Stage, Timing, Verdict
 
@@ -27,6 +30,10 @@ def record(
         compile=CompileTime(lower_s=0.25, compile_s=0.5, first_run_s=0.25),
         memory=Memory(load_peak=5, compile_peak=9, run_peak=7),
     )  # fmt: skip
+
+
+def of(results: Sequence[Result], compiler: str) -> list[Result]:
+    return [result for result in results if result.compiler == compiler]
 
 
 def test_frame_has_seconds_flops_and_bytes() -> None:
@@ -63,7 +70,7 @@ def test_samples_carry_error_codes() -> None:
         record("4", "jax", "unsupported", level=None, stage="lower"),
         record("5", "jax", "timeout", level=None, stage="compile"),
     ]
-    assert samples(results, "torch", "jax") == [
+    assert samples(of(results, "torch"), of(results, "jax")) == [
         (2.0, -6, None),
         (2.0, -1, None),
         (2.0, None, 1),
@@ -73,6 +80,43 @@ def test_samples_carry_error_codes() -> None:
     ]
 
 
+def test_wrong_otherwise_than_by_numbers_is_never_correct() -> None:
+    results = [record("0", "torch", ms=4), record("0", "jax", "wrong", ms=1, level=-6, stage="check")]
+    found = samples(of(results, "torch"), of(results, "jax"))
+    assert found == [(4.0, None, 1)]
+    assert scores(found, 0).lam == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"target": Target(threads=2)},
+        {"target": Target(device="cuda")},
+        {"target": Target(precision="bfloat16")},
+        {"passes": ("default", "custom_fusion")},
+        {"seed": 1},
+        {"environment": "other"},
+        {"dims": {"batch": 8}},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_results_under_other_settings_are_no_samples(other: dict[str, object]) -> None:
+    base, result = record("0", "torch", ms=4), record("0", "jax", ms=2)
+    assert samples([base, msgspec.structs.replace(base, **other)], [result]) == [(2.0, -5, None)]
+    assert samples([msgspec.structs.replace(base, **other)], [result]) == []
+
+
+def test_options_of_one_compiler_do_not_keep_it_from_the_baseline() -> None:
+    tuned = msgspec.structs.replace(record("0", "jax", ms=2), target=Target(spec="native", options={"level": 3}))
+    assert samples([record("0", "torch", ms=4)], [tuned]) == [(2.0, -5, None)]
+
+
+def test_quotient_over_passes() -> None:
+    fused = msgspec.structs.replace(record("001", "jax", ms=2), passes=("default", "custom_fusion"))
+    speedup = frame([record("001", "jax", ms=4)])["end_to_end_time"] / frame([fused])["end_to_end_time"]
+    assert speedup["GN-2026-CV-001"] == pytest.approx(2.0)
+
+
 def test_graphs_on_which_the_baseline_failed_are_left_out() -> None:
     results = [record("0", "torch", "error", stage="run", level=None), record("0", "jax", ms=2)]
-    assert samples(results, "torch", "jax") == []
+    assert samples(of(results, "torch"), of(results, "jax")) == []

@@ -6,6 +6,8 @@ import csv
 import io
 from pathlib import Path
 
+import msgspec
+
 from graphnet.compilers import Kernel, Target
 from graphnet.evaluate.records import Memory, Result, Timing
 from graphnet.report import files
@@ -26,6 +28,9 @@ FAILED = Result(
 )  # fmt: skip
 
 
+SETTINGS = "cpu, 1 thread(s), float32, passes default, seed 0, machine unknown"
+
+
 def test_latency_rows_name_nodes_and_shares() -> None:
     rows = list(csv.DictReader(io.StringIO(files.latency_csv([RESULT, FAILED]))))
     assert [row["kernel"] for row in rows] == ["end_to_end", "fused", "small"]
@@ -35,12 +40,22 @@ def test_latency_rows_name_nodes_and_shares() -> None:
     assert {row["graph_id"] for row in rows} == {"GN-2026-CV-001"}
 
 
+def test_rows_of_one_graph_under_several_settings_are_told_apart() -> None:
+    other = msgspec.structs.replace(RESULT, target=Target(threads=2, options={"level": 3}), dims={"batch": 8})
+    rows = list(csv.DictReader(io.StringIO(files.latency_csv([RESULT, other]))))
+    assert list(dict.fromkeys(row["settings"] for row in rows)) == [
+        SETTINGS,
+        SETTINGS.replace("1 thread", "2 thread") + ", batch=8, level=3",
+    ]
+    assert "resnet50 (cpu, 2 thread(s)" in files.memory_log([RESULT, other])
+
+
 def test_memory_log_tells_peaks_and_what_was_not_measured() -> None:
     lines = files.memory_log([RESULT, FAILED]).splitlines()
     assert lines == [
-        "GN-2026-CV-001 resnet50 baseline=1.0MiB load_peak=2.0MiB compile_peak=8.0MiB run_peak=4.0MiB",
+        f"GN-2026-CV-001 resnet50 ({SETTINGS}) baseline=1.0MiB load_peak=2.0MiB compile_peak=8.0MiB run_peak=4.0MiB",
         "  t=0.500s rss=3.0MiB",
-        "GN-2026-CV-002 vgg not measured: crashed load signal 9",
+        f"GN-2026-CV-002 vgg ({SETTINGS}) not measured: crashed load signal 9",
     ]
 
 

@@ -1,0 +1,67 @@
+"""Terminal tables: what they say, and that no data is taken for markup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from rich.console import Console, RenderableType
+
+from graphnet.compilers import Target
+from graphnet.evaluate.records import Result, Timing
+from graphnet.ir.graph import Graph, Input
+from graphnet.report import tables
+
+MARKUP = "a[/w] [red]b[/red] :heart:"
+
+
+def shown(table: RenderableType) -> str:
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def record(compiler: str, ms: float, threads: int = 1, graph: str = "a") -> Result:
+    return Result(
+        run_id="r", graph_id=graph, graph=graph, subset="vision", structure_hash=graph, compiler=compiler,
+        target=Target(threads=threads), verdict="ok", level=-6, timing=Timing(samples_ns=(round(ms * 1e6),) * 5),
+    )  # fmt: skip
+
+
+RESULTS = [record("torch", 4.0), record("jax", 2.0), record("torch", 3.0, threads=2), record("jax", 1.0, threads=2)]
+
+
+def test_card_shows_shapes_and_paths_as_they_are() -> None:
+    graph = Graph(name=MARKUP, inputs=(Input(name="x", dtype="float32", shape=("batch", 3, 224, 224)),))
+    card = shown(tables.graph_card(graph, Path("a[/w].json")))
+    assert "x: float32[batch, 3, 224, 224]" in card
+    assert "a[/w].json" in card
+    assert MARKUP in card
+    assert MARKUP in shown(tables.graph_table([graph]))
+
+
+def test_names_of_graphs_and_compilers_are_no_markup() -> None:
+    results = [record(MARKUP, 2.0, graph=MARKUP)]
+    assert shown(tables.summary_table(results)).count(MARKUP) == 2
+    assert MARKUP in shown(tables.verdict_table(results))
+    assert MARKUP in shown(tables.score_table(results, MARKUP, 0.1, 0.1))
+
+
+def test_summary_compares_like_with_like() -> None:
+    table = shown(tables.summary_table(RESULTS))
+    assert "2 (2.00x)" in table
+    assert "1 (3.00x)" in table
+    assert "2 thread(s)" in table
+    assert "thread(s)" not in shown(tables.summary_table(RESULTS[:2]))
+
+
+def test_scores_compare_like_with_like() -> None:
+    lines = [line for line in shown(tables.score_table(RESULTS, "torch", 0.1, 0.1)).splitlines() if "jax" in line]
+    cells = [[cell.strip() for cell in line.split("│")[2:5]] for line in lines]
+    assert cells == [["1", "100.0%", "2.000"], ["1", "100.0%", "3.000"]]
+
+
+def test_failures_name_their_stage() -> None:
+    failed = msgspec.structs.replace(RESULTS[1], verdict="timeout", stage="compile")
+    assert "timeout (compile)" in shown(tables.summary_table([RESULTS[0], failed]))
