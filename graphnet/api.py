@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
 
 from graphnet.analyze.frame import frame
 from graphnet.compilers import Target
+from graphnet.dataset import catalog
+from graphnet.errors import GraphNetError, UsageError
 from graphnet.evaluate import plan, runner
 from graphnet.evaluate.plan import Limits
 from graphnet.evaluate.records import Result
@@ -18,7 +21,8 @@ from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph
 from graphnet.report import files
 
-Graphs = Iterable[Graph | str | os.PathLike[str]]
+GraphSource = Graph | str | os.PathLike[str]
+Graphs = Iterable[GraphSource]
 
 
 def evaluate(
@@ -40,20 +44,28 @@ def evaluate(
     """Run every graph on every compiler, one job at a time; one Result per pair, whatever happens.
 
     With `output`, records go to `<output>/results.db` as they are made, and the files of each compiler are written at
-    the end (also when interrupted). `budget` is in seconds of timed runs per job. Raises UsageError, StoreError.
+    the end (also when interrupted). `budget` is in seconds of timed runs per job.
+    Of `dims` each graph takes the symbols that it has. Raises UsageError, StoreError.
     """
-    jobs = plan.plan(
-        graphs, compilers, target=target, dims=dims, seed=seed, passes=passes, budget_s=budget, tolerance=tolerance,
-        profile=profile,
-    )  # fmt: skip
+    jobs = [
+        job
+        for graph, sizes in _with_sizes(graphs, dims or {})
+        for job in plan.plan(
+            [graph], compilers, target=target, dims=sizes, seed=seed, passes=passes, budget_s=budget,
+            tolerance=tolerance, profile=profile,
+        )
+    ]  # fmt: skip
     if output is None:
         return list(runner.run(jobs, limits=limits, progress=progress))
     results: list[Result] = []
     with Store(output) as store:
         try:
             results.extend(runner.run(jobs, store, limits=limits, resume=resume, progress=progress))
-        finally:
-            files.write(store.results(), Path(output))
+        except BaseException:
+            with suppress(GraphNetError):  # what stopped the run is what must be told
+                files.write(store.results(), Path(output))
+            raise
+        files.write(store.results(), Path(output))
     return results
 
 
@@ -90,3 +102,34 @@ def load_results(where: str | os.PathLike[str]) -> list[Result]:
     """The newest result of every job in a results folder (or database URL). Raises StoreError."""
     with Store(where, create=False) as store:
         return store.results()
+
+
+def _with_sizes(graphs: Graphs, dims: Mapping[str, int]) -> list[tuple[GraphSource, dict[str, int]]]:
+    """Each graph with those of `dims` that it has. Raises UsageError for a symbol that no graph has.
+
+    A graph that cannot be read keeps them all: its record will say what is wrong with it.
+    """
+    if not dims:
+        return [(graph, {}) for graph in graphs]
+    known = [(graph, _symbols(graph)) for graph in graphs]
+    if all(symbols is not None for _, symbols in known):
+        found = {symbol for _, symbols in known for symbol in symbols or ()}
+        for name in dims:
+            if name not in found:
+                raise UsageError(
+                    f"no given graph has a dimension '{name}'; theirs are: {', '.join(sorted(found)) or 'none'}"
+                    " (`graphnet info GRAPH` shows those of a graph)"
+                )
+    return [
+        (graph, {name: size for name, size in dims.items() if symbols is None or name in symbols})
+        for graph, symbols in known
+    ]
+
+
+def _symbols(source: GraphSource) -> set[str] | None:
+    """Names of the dimensions that can be given a size; None when the graph cannot be read."""
+    try:
+        graph = source if isinstance(source, Graph) else catalog.load_graph(source)
+    except (GraphNetError, OSError):
+        return None
+    return {name for name, dim in graph.dims.items() if not dim.data_dependent}

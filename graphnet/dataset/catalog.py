@@ -42,10 +42,15 @@ def graph_files(where: str | Path) -> list[Path]:
     return found
 
 
+def load_graph(path: str | os.PathLike[str]) -> Graph:
+    """The graph in a `.json`, `.json.zst` or `.onnx` file. Raises GraphFormatError and OSError."""
+    return Graph.from_onnx(path) if os.fspath(path).endswith(".onnx") else fileio.load(path)
+
+
 def load_graphs(*where: str | Path) -> list[Graph]:
     """Graphs of subsets, files or folders; the whole collection without an argument.
 
     Raises UsageError (nothing there) and GraphFormatError (a bad file, named).
     """
     sources: Iterable[str | Path] = where or (benchmark_folder(),)
-    return [fileio.load(file) for source in sources for file in graph_files(source)]
+    return [load_graph(file) for source in sources for file in graph_files(source)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graphnet.analyze.groups import conditions
 from graphnet.analyze.stats import median_seconds
+from graphnet.errors import StoreError
 from graphnet.evaluate.records import Result
 from graphnet.ir.fileio import write_atomic
 from graphnet.report.summary import summary
@@ -18,19 +19,31 @@ MIB = 1 << 20
 
 
 def write(results: Sequence[Result], folder: Path) -> list[Path]:
-    """Write the summary and both files of every compiler; returns the paths. Each file is replaced as a whole."""
+    """Write the summary and both files of every compiler; returns the paths. Each file is replaced as a whole.
+
+    Raises StoreError naming the file that cannot be written.
+    """
     if not results:
         return []
-    written = [folder / "summary.md"]
-    write_atomic(written[0], summary(results).encode())
+    texts = {folder / "summary.md": summary(results)}
     for compiler in dict.fromkeys(result.compiler for result in results):
         mine = [result for result in results if result.compiler == compiler]
         target = folder / compiler.replace(":", "-").replace("/", "-")
-        target.mkdir(parents=True, exist_ok=True)
-        for name, text in (("latency.csv", latency_csv(mine)), ("memory_usage.log", memory_log(mine))):
-            write_atomic(target / name, text.encode())
-            written.append(target / name)
-    return written
+        texts |= {target / "latency.csv": latency_csv(mine), target / "memory_usage.log": memory_log(mine)}
+    for path, text in texts.items():
+        _write(path, text)
+    return list(texts)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text.encode())
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}. All records are kept; make room or fix access, then go on"
+            " with --resume"
+        ) from error
 
 
 def latency_csv(results: Sequence[Result]) -> str:
