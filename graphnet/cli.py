@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphnet import evaluator
 from graphnet.errors import GraphNetError
 from graphnet.evaluator import output_console
+
+if TYPE_CHECKING:
+    from graphnet.ir.graph import Graph
 
 app = typer.Typer(
     name="graphnet",
@@ -35,6 +38,8 @@ def capture(
     """Capture a model as GraphIR, and compare the graph with its source before it is written."""
     from graphnet.frontends import registry
 
+    if ":" in source and not source.startswith(("timm:", "transformers:")):
+        evaluator.find_modules_here()
     graph = registry.capture_source(source, batch=batch)
     graph.save(output)
     _print_info(graph, output)
@@ -45,9 +50,10 @@ def info(graph: GraphFile, json: Annotated[bool, typer.Option(help="Print metada
     """Print a graph's metadata, cost and most frequent operators."""
     import msgspec
 
+    from graphnet.dataset import catalog
     from graphnet.ir.finalize import finalize
 
-    found = finalize(_read(graph))
+    found = finalize(catalog.load_graph(graph))
     if json:
         bare = msgspec.structs.replace(found, inputs=(), outputs=(), weights={}, nodes=(), values={})
         output_console().print_json(msgspec.json.encode(bare).decode())
@@ -66,11 +72,12 @@ def verify(graphs: Annotated[list[str], typer.Argument(help="Graph files, folder
         for file in catalog.graph_files(where):
             count += 1
             try:
-                finalize.check(_read(file))
+                finalize.check(catalog.load_graph(file))
             except GraphNetError as error:
                 bad += 1
-                console.print(f"[red]bad[/red] {file}: {error}", highlight=False)
-    console.print(f"{count - bad} of {count} graphs are good", highlight=False)
+                console.print("bad", style="red", end=" ")
+                console.print(f"{file}: {error}")
+    console.print(f"{count - bad} of {count} graphs are good")
     if bad:
         raise typer.Exit(1)
 
@@ -82,10 +89,11 @@ def convert(
     seed: Annotated[int, typer.Option(help="Seed of the weights written into an .onnx file.")] = 0,
 ) -> None:
     """Convert between .json, .json.zst and .onnx, by the file names."""
+    from graphnet.dataset import catalog
     from graphnet.ir import onnx_bridge
     from graphnet.ir.finalize import finalize
 
-    found = _read(graph)
+    found = catalog.load_graph(graph)
     if output.suffix == ".onnx":
         onnx_bridge.save_onnx(found.to_onnx(found.materialize(seed)), output)
     else:
@@ -150,13 +158,7 @@ def main() -> None:
     evaluator.run_app(app)
 
 
-def _read(path: Path):  # type: ignore[no-untyped-def]
-    from graphnet.ir.graph import Graph
-
-    return Graph.from_onnx(path) if path.suffix == ".onnx" else Graph.load(path)
-
-
-def _print_info(graph, path: Path) -> None:  # type: ignore[no-untyped-def]
+def _print_info(graph: Graph, path: Path) -> None:
     from graphnet.report import tables
 
     output_console().print(tables.graph_card(graph, path))

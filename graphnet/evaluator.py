@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,12 +61,16 @@ def evaluate(
     limits = Limits(
         compile_s=compile_timeout, run_s=run_timeout, memory_bytes=int(memory_limit * 2**30) if memory_limit else None
     )
-    with _progress(console, plain=quiet or not console.is_terminal) as report:
-        results = api.evaluate(
-            files, _compilers(compiler), target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
-            passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, limits=limits,
-            output=output, resume=resume, progress=report,
-        )  # fmt: skip
+    try:
+        with _progress(console, plain=quiet or not console.is_terminal) as report:
+            results = api.evaluate(
+                files, _compilers(compiler), target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
+                passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, limits=limits,
+                output=output, resume=resume, progress=report,
+            )  # fmt: skip
+    except KeyboardInterrupt:  # caught here, since typer would end without a word
+        tell_error(f"interrupted; the records made so far are kept in {output}, go on with --resume")
+        raise typer.Exit(INTERRUPTED) from None
     console.print(tables.summary_table(results))
     console.print(tables.verdict_table(results))
     console.print(f"records: {output}/results.db; per compiler: {output}/<compiler>/latency.csv, memory_usage.log")
@@ -76,19 +81,33 @@ def run_app(command: Callable[[], None]) -> None:
     try:
         command()
     except (GraphNetError, OSError) as error:
-        console = Console(stderr=True, soft_wrap=True)
-        console.print("graphnet:", style="red", end=" ")
-        console.print(str(error), markup=False, highlight=False)
+        tell_error(str(error))
         sys.exit(2)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("graphnet: interrupted; what was recorded is kept, go on with --resume", style="red")
-        sys.exit(INTERRUPTED)
+
+
+def tell_error(message: str) -> None:
+    """One line on standard error."""
+    console = _console(stderr=True, soft_wrap=True)
+    console.print("graphnet:", style="red", end=" ")
+    console.print(message)
 
 
 def output_console() -> Console:
     """Standard output, wide enough for tables where it is no terminal."""
-    console = Console()
-    return console if console.is_terminal else Console(width=PLAIN_WIDTH)
+    console = _console()
+    return console if console.is_terminal else _console(width=PLAIN_WIDTH)
+
+
+def find_modules_here() -> None:
+    """Let `module:name` name a module of the current folder, as `python -m` does; children get our `sys.path`."""
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def _console(*, stderr: bool = False, soft_wrap: bool = False, width: int | None = None) -> Console:
+    """Prints text as it is: what we print are names and messages of others, never rich markup."""
+    return Console(stderr=stderr, soft_wrap=soft_wrap, width=width, markup=False, emoji=False, highlight=False)
 
 
 def _compilers(text: str) -> list[str]:
@@ -97,6 +116,8 @@ def _compilers(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         compilers.check_name(name)
+        if ":" in name:
+            find_modules_here()
     return names
 
 
@@ -136,7 +157,7 @@ def _progress(console: Console, plain: bool) -> Iterator[Callable[[Progress], No
     if plain:
         yield lambda told: _print_line(console, told)
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with ProgressBar(*columns, console=console) as bar:
         task = bar.add_task("")
 
@@ -157,7 +178,7 @@ def _print_line(console: Console, told: Progress) -> None:
     stage = f" in {result.stage}: {result.message}" if result.stage else ""
     again = " (resumed)" if told.resumed else ""
     line = f"[{told.index + 1}/{told.total}] {told.graph} {told.compiler} {result.verdict}{stage}{again}"
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(line, soft_wrap=True)
 
 
 def _duration(seconds: float) -> str:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -133,3 +138,96 @@ def test_evaluate_score_and_files(
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("3", 3), ("0.5", 0.5), ("fast", "fast")])
 def test_option_values(text: str, value: object) -> None:
     assert evaluator._pairs([f"key={text}"], evaluator._value) == {"key": value}
+
+
+def graphnet(*arguments: str, folder: Path) -> subprocess.Popen[str]:
+    """The console script in a process of its own, as a user starts it: the current folder is not on `sys.path`."""
+    return subprocess.Popen(
+        [str(Path(sys.executable).with_name("graphnet")), *arguments],
+        cwd=folder,
+        env=os.environ | {"GRAPHNET_CACHE": str(folder / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None:
+    folder = graph_file.parent
+    (folder / "sleepy.py").write_text(
+        textwrap.dedent("""
+            import time
+            from graphnet.compilers.null import Null
+
+            class Sleepy(Null):
+                def compile(self, graph, tensors, target):
+                    time.sleep(600)
+        """)
+    )
+    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05"]
+    process = graphnet("evaluate", "--compiler", "null,sleepy:Sleepy", *options, folder=folder)
+    assert process.stdout
+    assert process.stdout.readline().startswith("[1/2] mlp null wrong")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert errors == "graphnet: interrupted; the records made so far are kept in r, go on with --resume\n"
+    assert process.returncode == 130
+    assert "wrong (check)" in (folder / "r" / "summary.md").read_text()
+
+
+def test_compiler_of_the_current_folder(graph_file: Path) -> None:
+    folder = graph_file.parent
+    (folder / "mine.py").write_text("from graphnet.compilers.null import Null as Mine\n")
+    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05"]
+    process = graphnet("evaluate", "--compiler", "mine:Mine", *options, folder=folder)
+    printed, errors = process.communicate(timeout=120)
+    assert "[1/1] mlp mine:Mine wrong in check" in printed, errors
+
+
+def test_capture_of_a_factory_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "mymodel.py").write_text(
+        textwrap.dedent("""
+            import torch
+
+            def small():
+                return torch.nn.Linear(8, 4), (torch.ones(2, 8),)
+        """)
+    )
+    process = graphnet("capture", "mymodel:small", "-o", "small.json", folder=tmp_path)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert Graph.load(tmp_path / "small.json").name == "small"
+
+
+def test_current_folder_is_not_searched_for_other_names(tmp_path: Path) -> None:
+    (tmp_path / "timm.py").write_text("raise SystemExit('the wrong timm')")
+    process = graphnet("capture", "timm:no_such_model", "-o", "x.json", folder=tmp_path)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "timm has no model 'no_such_model'" in errors
+
+
+def test_python_m_graphnet() -> None:
+    done = subprocess.run([sys.executable, "-m", "graphnet", "--help"], capture_output=True, text=True, check=True)
+    assert "evaluate" in done.stdout
+
+
+def test_info_prints_shapes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path
+) -> None:
+    assert run(monkeypatch, "info", graph_file) == 0
+    assert "x: float32[4, 8]" in capsys.readouterr().out
+
+
+def test_errors_are_no_markup(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    odd = tmp_path / "a[" / "w] [red]b :heart:.json"
+    odd.parent.mkdir()
+    odd.write_text("{")
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "verify", odd.relative_to(tmp_path)) == 1
+    assert "bad a[/w] [red]b :heart:.json: " in capsys.readouterr().out
+    assert run(monkeypatch, "info", "no[/w] [red]such :heart:.json") == 2
+    assert "no[/w] [red]such :heart:.json" in capsys.readouterr().err
