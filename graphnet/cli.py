@@ -63,11 +63,14 @@ def info(graph: GraphFile, json: Annotated[bool, typer.Option(help="Print metada
 
 @app.command()
 def verify(graphs: Annotated[list[str], typer.Argument(help="Graph files, folders or subset names.")]) -> None:
-    """Check files: format, operator standard, stored metadata. Exit status 1 if any fails."""
-    from graphnet.dataset import catalog
+    """Check files: format, operator standard, stored metadata; in a collection also that its manifest holds.
+
+    Exit status 1 if any fails.
+    """
+    from graphnet.dataset import catalog, manifest
     from graphnet.ir import finalize
 
-    console, bad, count = output_console(), 0, 0
+    console, bad, count, wrong = output_console(), 0, 0, 0
     for where in graphs:
         for file in catalog.graph_files(where):
             count += 1
@@ -76,9 +79,13 @@ def verify(graphs: Annotated[list[str], typer.Argument(help="Graph files, folder
             except GraphNetError as error:
                 bad += 1
                 console.print("bad", style="red", end=" ")
-                console.print(f"{file}: {error}")
+                console.print(f"{file}: {error}", soft_wrap=True)
+        for problem in manifest.problems(catalog.place(where)):
+            wrong += 1
+            console.print("manifest", style="red", end=" ")
+            console.print(problem, soft_wrap=True)
     console.print(f"{count - bad} of {count} graphs are good")
-    if bad:
+    if bad or wrong:
         raise typer.Exit(1)
 
 
@@ -143,12 +150,13 @@ def dataset_list(where: Annotated[str | None, typer.Argument(help="Subset, folde
 def dataset_build(
     output: Output,
     subset: Annotated[list[str] | None, typer.Option(help="Only these subsets.")] = None,
-    name: Annotated[list[str] | None, typer.Option(help="Only these graphs.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Only these graphs, by name or id.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build again what is there.")] = False,
 ) -> None:
-    """Capture the collection again from its recipes; graphs that are already there are kept."""
+    """Capture the collection again from its recipes; graphs that are already there are kept unless --rebuild."""
     from graphnet.dataset import build
 
-    failures = build.build(output, subsets=subset, names=name, progress=output_console().print)
+    failures = build.build(output, subsets=subset, names=name, progress=output_console().print, rebuild=rebuild)
     if failures:
         raise typer.Exit(1)
 

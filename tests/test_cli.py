@@ -18,6 +18,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from graphnet import cli, evaluator
+from graphnet.dataset import manifest
 from graphnet.ir.finalize import finalize
 from graphnet.ir.graph import Graph, Input, Node, Normal, Value, Weight
 
@@ -231,3 +232,33 @@ def test_errors_are_no_markup(
     assert "bad a[/w] [red]b :heart:.json: " in capsys.readouterr().out
     assert run(monkeypatch, "info", "no[/w] [red]such :heart:.json") == 2
     assert "no[/w] [red]such :heart:.json" in capsys.readouterr().err
+
+
+def test_verify_checks_the_manifest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path
+) -> None:
+    sidecar = graph_file.with_name("other.safetensors")
+    sidecar.write_bytes(b"weights")
+    manifest.write(graph_file.parent)
+    assert run(monkeypatch, "verify", graph_file.parent) == 0
+    sidecar.write_bytes(b"weighty")
+    graph_file.with_name("extra.json.txt").write_text("")
+    assert run(monkeypatch, "verify", graph_file.parent) == 1
+    said = capsys.readouterr().out
+    assert f"manifest {sidecar.resolve()}: altered" in said
+    assert "extra.json.txt: not in the manifest" in said
+    assert "1 of 1 graphs are good" in said
+
+
+def test_dataset_build_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ["dataset", "build", "--name", "gemv_4096", "-o", str(tmp_path)]
+    file = tmp_path / "matmul" / "gemv_4096.json"
+    file.parent.mkdir()
+    file.write_text("old")
+    assert run(monkeypatch, *arguments) == 0
+    assert file.read_text() == "old"
+    assert "there already" in capsys.readouterr().out
+    assert run(monkeypatch, *arguments, "--rebuild") == 0
+    assert Graph.load(file).name == "gemv_4096"

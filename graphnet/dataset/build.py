@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from graphnet.dataset import recipes
+from graphnet.dataset import manifest, recipes
 from graphnet.dataset.recipe import Recipe
 
 TIME_LIMIT = 900.0
@@ -37,8 +36,8 @@ def build(
 ) -> list[Failure]:
     """Write `<output>/<subset>/<name>.json` for every recipe chosen; files that are there are kept unless `rebuild`.
 
-    Each file is complete or absent. Returns what failed; one failure does not stop the rest. Raises UsageError for an
-    unknown subset or name.
+    The manifest is written anew. Each file is complete or absent. Returns what failed; one failure does not stop the
+    rest. Raises UsageError for an unknown subset or name.
     """
     chosen = recipes.load(subsets, names)
     failures: list[Failure] = []
@@ -52,6 +51,8 @@ def build(
         progress(f"{label}: {reason or f'{target.stat().st_size} bytes'}")
         if reason:
             failures.append(Failure(recipe.name, reason))
+    if Path(output).is_dir():
+        manifest.write(output)
     return failures
 
 
@@ -80,25 +81,3 @@ def build_one(recipe: Recipe, target: Path, time_limit: float = TIME_LIMIT) -> s
         return ""
     lines = [line for line in errors.splitlines() if line.strip()]
     return lines[-1] if lines else f"the child ended with status {child.returncode}"
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """`python -m graphnet.dataset.build --subset vision -o benchmark/`; the exit status is 1 when a graph failed."""
-    parser = argparse.ArgumentParser(prog="graphnet.dataset.build", description=main.__doc__)
-    parser.add_argument("-o", "--output", required=True, help="folder to write to")
-    parser.add_argument("--subset", action="append", help="only this subset (may be repeated)")
-    parser.add_argument("--name", action="append", help="only this graph, by name or id (may be repeated)")
-    parser.add_argument("--rebuild", action="store_true", help="build again what is there")
-    options = parser.parse_args(arguments)
-    failures = build(
-        options.output,
-        subsets=options.subset,
-        names=options.name,
-        progress=lambda line: sys.stderr.write(line + "\n"),
-        rebuild=options.rebuild,
-    )
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

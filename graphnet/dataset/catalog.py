@@ -27,11 +27,15 @@ def benchmark_folder() -> Path:
     )
 
 
+def place(where: str | Path) -> Path:
+    """The path that a subset name, a file or a folder stands for. Raises UsageError."""
+    path = Path(where)
+    return benchmark_folder() / str(where) if str(where) in SUBSETS and not path.is_file() else path
+
+
 def graph_files(where: str | Path) -> list[Path]:
     """Graph files of a subset name, a file or a folder (searched recursively), sorted by path. Raises UsageError."""
-    path = Path(where)
-    if str(where) in SUBSETS and not path.is_file():
-        path = benchmark_folder() / str(where)
+    path = place(where)
     if path.is_file():
         return [path]
     if not path.is_dir():

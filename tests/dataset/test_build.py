@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from graphnet.dataset import build, build_child, catalog, recipes
+from graphnet.dataset import build, build_child, catalog, manifest, recipes
 from graphnet.dataset.recipe import Recipe
 from graphnet.errors import CaptureError, UsageError
 from graphnet.ir import finalize
@@ -87,6 +87,8 @@ def test_files_are_complete_kept_and_rebuilt_equal(tmp_path: Path) -> None:
     assert lines[-1] == "[1/1] matmul/gemv_4096: there already"
     build.build(tmp_path, names=["gemv_4096"], rebuild=True)
     assert target.read_bytes() == first
+    assert (tmp_path / manifest.NAME).read_text().endswith("  matmul/gemv_4096.json\n")
+    assert manifest.problems(tmp_path) == []
     assert [file.name for file in target.parent.iterdir()] == ["gemv_4096.json"]
 
 
