@@ -213,11 +213,9 @@ def test_a_capture_that_lost_its_mask_is_refused(monkeypatch: pytest.MonkeyPatch
     export = torch_export.export
 
     def blind(*rest: Any) -> Any:
-        model.blind = True
-        try:
+        with monkeypatch.context() as patch:
+            patch.setattr(_Masked, "blind", True)
             return export(*rest)
-        finally:
-            model.blind = False
 
     monkeypatch.setattr(torch_export, "export", blind)
     with pytest.raises(CaptureError, match="differs from its source by"):
