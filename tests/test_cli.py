@@ -214,13 +214,6 @@ def test_python_m_graphnet() -> None:
     assert "evaluate" in done.stdout
 
 
-def test_info_prints_shapes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path
-) -> None:
-    assert run(monkeypatch, "info", graph_file) == 0
-    assert "x: float32[4, 8]" in capsys.readouterr().out
-
-
 def test_errors_are_no_markup(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
