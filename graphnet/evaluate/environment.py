@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Mapping
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,8 @@ ISA_FLAGS = (
     "avx_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimd", "sve", "sve2", "bf16", "i8mm",
 )  # fmt: skip
 """CPU flags that compilers choose code by."""
+PACKAGES = ("graphnet-eval", "torch", "jax", "jaxlib", "onnxruntime", "onnx", "numpy")
+"""Distributions that decide figures."""
 
 
 @lru_cache(maxsize=1)
@@ -31,6 +35,17 @@ def detect() -> Environment:
         isa=tuple(flag for flag in ISA_FLAGS if flag in flags),
     )  # fmt: skip
     return msgspec.structs.replace(facts, key=digest(facts))
+
+
+def packages() -> Mapping[str, str]:
+    """Installed versions of PACKAGES, by name."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def digest(facts: Environment) -> str:

@@ -65,7 +65,10 @@ def plan(
     tolerance: int = DEFAULT_TOLERANCE,
     profile: bool = True,
 ) -> list[Job]:
-    """Jobs graph by graph, so that compilers which are compared run one soon after the other. Raises UsageError."""
+    """Jobs graph by graph, so that compilers which are compared run one soon after the other.
+
+    An option `inductor.freezing` of the target is meant for that compiler alone. Raises UsageError.
+    """
     if not compilers:
         raise UsageError("no compiler given; `graphnet compilers` lists them")
     if not budget_s > 0:
@@ -75,12 +78,22 @@ def plan(
     return [
         Job(
             graph=graph if isinstance(graph, Graph) else os.fspath(graph), compiler=compiler,
-            target=target or Target(), dims=dict(dims or {}), seed=seed, passes=tuple(passes),
+            target=_target_of(compiler, target or Target()), dims=dict(dims or {}), seed=seed, passes=tuple(passes),
             budget_s=budget_s, tolerance=tolerance, profile=profile,
         )
         for graph in graphs
         for compiler in dict.fromkeys(compilers)
     ]  # fmt: skip
+
+
+def _target_of(compiler: str, target: Target) -> Target:
+    """The target with the options that are meant for this compiler, or for all."""
+    options = {}
+    for key, value in target.options.items():
+        owner, dot, name = key.rpartition(".")
+        if not dot or owner == compiler:
+            options[name] = value
+    return msgspec.structs.replace(target, options=options)
 
 
 def graph_digest(graph: Graph) -> str:

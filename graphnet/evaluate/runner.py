@@ -24,6 +24,7 @@ from graphnet.evaluate.supervise import Outcome, watch
 from graphnet.evaluate.worker import describe
 from graphnet.ir import fileio, sidecar
 from graphnet.ir.graph import Graph
+from graphnet.ir.names import name_nodes
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ class _Session:
     ) -> None:  # fmt: skip
         self._jobs, self._store, self._limits, self._progress = jobs, store, limits, progress
         self._environment = environment.detect()
-        self._run_id = _run_id(store, jobs, resume)
+        self._run_id = _run_id(store, jobs, resume, self._environment.key)
         self._servers: dict[str, Server] = {}
         self._unusable: dict[str, ServerDied | ServerRefused] = {}
         self._no_reference: dict[Path, str] = {}
@@ -257,6 +258,7 @@ def _sizes(graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
 
 
 def _rewritten(graph: Graph, passes: Sequence[str]) -> Graph:
+    graph = name_nodes(graph)
     if tuple(passes) == ("default",):
         return graph
     from graphnet.rewrite.passes import apply_passes  # a rewrite renews metadata, which imports much
@@ -277,11 +279,13 @@ def _failed(verdict: Verdict, message: str) -> Outcome:
     return Outcome(verdict=verdict, stage="load", message=message, notes=(), fields={}, memory=None, wall_s=0.0)
 
 
-def _run_id(store: Store | None, jobs: Sequence[Job], resume: bool) -> str:
+def _run_id(store: Store | None, jobs: Sequence[Job], resume: bool, machine: str) -> str:
     """The run that results belong to: the newest in the store when resuming, else a new one. Raises UsageError."""
     settings: dict[str, Any] = {
         "budget_s": sorted({j.budget_s for j in jobs}),
         "tolerance": sorted({j.tolerance for j in jobs}),
+        "machine": machine,
+        "packages": dict(environment.packages()),
     }
     if store is None:
         return f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
@@ -290,8 +294,9 @@ def _run_id(store: Store | None, jobs: Sequence[Job], resume: bool) -> str:
         return store.begin_run(settings)
     run_id, before = last
     for name, value in settings.items():
-        if name in before and before[name] != value:
+        if before.get(name) != value:
             raise UsageError(
-                f"run {run_id} was made with {name}={before[name]}, not {value}: resume with that, or begin a new run"
+                f"run {run_id} was made with {name} {before.get(name)}, not {value}:"
+                " resume with that, or begin a new run"
             )
     return run_id

@@ -102,10 +102,10 @@ class Store:
         return run_id
 
     def last_run(self) -> tuple[str, dict[str, Any]] | None:
-        """Id and settings of the newest run, if there is one. Raises StoreError."""
-        query = sa.select(_runs.c.run_id, _runs.c.settings).order_by(_runs.c.started.desc()).limit(1)
+        """Id and settings of the newest run that was begun here (not imported), if there is one. Raises StoreError."""
+        query = sa.select(_runs.c.run_id, _runs.c.settings).order_by(_runs.c.started.desc())
         with self._guard("read"), self._engine.connect() as connection:
-            row = connection.execute(query).first()
+            row = next((row for row in connection.execute(query) if row.settings), None)
         return (row.run_id, dict(row.settings)) if row else None
 
     def add(self, result: Result) -> None:

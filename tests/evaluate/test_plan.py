@@ -25,6 +25,14 @@ def test_jobs_go_graph_by_graph(make_graph: MakeGraph) -> None:
     assert {(job.target.threads, job.seed, job.budget_s) for job in jobs} == {(2, 3, 1)}
 
 
+def test_options_of_one_compiler(make_graph: MakeGraph) -> None:
+    target = Target(options={"inductor.freezing": True, "level": "basic", "onnxruntime.level": "all"})
+    jobs = plan([make_graph("a")], ["torch", "inductor", "onnxruntime"], target=target)
+    assert [job.target.options for job in jobs] == [
+        {"level": "basic"}, {"freezing": True, "level": "basic"}, {"level": "all"},
+    ]  # fmt: skip
+
+
 def test_paths_stay_paths(tmp_path: Path) -> None:
     (job,) = plan([tmp_path / "x.json"], ["null"])
     assert job.graph == os.fspath(tmp_path / "x.json")

@@ -14,9 +14,10 @@ import pytest
 
 from graphnet.compilers import Target
 from graphnet.errors import StoreError, UsageError
+from graphnet.evaluate import environment
 from graphnet.evaluate.plan import Job, Limits, plan
 from graphnet.evaluate.records import Result
-from graphnet.evaluate.runner import Progress, run
+from graphnet.evaluate.runner import Progress, _rewritten, run
 from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph
 
@@ -235,8 +236,26 @@ def test_resume_with_another_budget_is_refused(tmp_path: Path, make_job: MakeJob
     with Store(tmp_path) as store:
         list(run([make_job("a")], store, limits=limits))
         job = msgspec.structs.replace(make_job("b"), budget_s=5.0)
-        with pytest.raises(UsageError, match=r"budget_s=\[0.02\], not \[5.0\]"):
+        with pytest.raises(UsageError, match=r"budget_s \[0.02\], not \[5.0\]"):
             list(run([job], store, limits=limits, resume=True))
+
+
+def test_resume_with_another_framework_is_refused(
+    tmp_path: Path, make_job: MakeJob, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(tmp_path) as store:
+        list(run([make_job("a")], store, limits=limits))
+        monkeypatch.setattr(environment, "packages", lambda: {"torch": "99.1"})
+        with pytest.raises(UsageError, match=r"packages \{.*\}, not \{'torch': '99.1'\}"):
+            list(run([make_job("b")], store, limits=limits, resume=True))
+
+
+def test_unnamed_nodes_are_named_for_the_compiler(make_job: MakeJob) -> None:
+    job = make_job("a")
+    assert isinstance(job.graph, Graph)
+    nodes = tuple(msgspec.structs.replace(node, name="") for node in job.graph.nodes)
+    named = _rewritten(msgspec.structs.replace(job.graph, nodes=nodes), ("default",))
+    assert [node.name for node in named.nodes] == [f"{node.op}_{i}" for i, node in enumerate(nodes)]
 
 
 def test_without_resume_a_new_run_begins(tmp_path: Path, make_job: MakeJob, limits: Limits) -> None:
