@@ -37,10 +37,7 @@ def evaluate(
     threads: Annotated[int, typer.Option(min=1, help="Threads of every compiler.")] = 1,
     budget: Annotated[float, typer.Option(help="Seconds of timed runs per job (ends them before 100).")] = 10.0,
     dim: Annotated[list[str] | None, typer.Option(help="Size of a symbolic dimension, NAME=SIZE.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Compiler option, [COMPILER.]KEY=VALUE."),
-    ] = None,
+    option: Annotated[list[str] | None, typer.Option(help="Compiler option, [COMPILER.]KEY=VALUE.")] = None,
     passes: Annotated[str, typer.Option(help="GraphIR passes in order, separated by commas.")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of weights and inputs.")] = 0,
     tolerance: Annotated[int, typer.Option(help="Largest tolerance level t that counts as ok.")] = -3,
