@@ -68,21 +68,11 @@ def samples(baseline: Sequence[Result], results: Sequence[Result]) -> list[Sampl
 
 def _sample(base: float, result: Result) -> Sample:
     if result.verdict in ("ok", "wrong", "unstable") and result.timing:
-        level = _correct_from(result)
-        return base / median_seconds(result.timing.samples_ns), level, None if level is not None else ACCURACY
+        level = result.level  # None where it is wrong otherwise than by numbers
+        return base / median_seconds(result.timing.samples_ns), level, ACCURACY if level is None else None
     if result.verdict == "wrong":
         return None, None, ACCURACY
     return None, None, RUN_FAILURE if result.stage in ("run", "check") else COMPILE_FAILURE
-
-
-def _correct_from(result: Result) -> int | None:
-    """Smallest t at which a measured result is correct.
-
-    One that is `wrong` at a level that would have been `ok` is wrong in another way than by numbers: never correct.
-    """
-    if result.verdict == "wrong" and result.level is not None and result.level <= CORRECT_AT:
-        return None
-    return result.level
 
 
 def _peak(result: Result) -> int | None:

@@ -81,7 +81,7 @@ def test_samples_carry_error_codes() -> None:
 
 
 def test_wrong_otherwise_than_by_numbers_is_never_correct() -> None:
-    results = [record("0", "torch", ms=4), record("0", "jax", "wrong", ms=1, level=-6, stage="check")]
+    results = [record("0", "torch", ms=4), record("0", "jax", "wrong", ms=1, level=None, stage="check")]
     found = samples(of(results, "torch"), of(results, "jax"))
     assert found == [(4.0, None, 1)]
     assert scores(found, 0).lam == 0
