@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphnet import compilers
+from graphnet.errors import UnsupportedOp
 from tests.conformance import harness
 
 COMPILERS = ("torch", "jax", "reference")
@@ -51,7 +52,7 @@ def test_node(compiler: compilers.Compiler, case: str) -> None:
         return
     try:
         harness.check(harness.cases()[case], harness.run(harness.cases()[case], compiler, TARGET))
-    except Exception:
+    except (AssertionError, UnsupportedOp):
         return
     pytest.fail(f"{compiler.name} passes {case}: take the gap '{gap.pattern}' ({gap.reason}) out of the table")
 
