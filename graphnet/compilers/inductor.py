@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -74,9 +75,13 @@ class Inductor:
 
         Raises UnsupportedOp.
         """
-        device = torch_device(target)
+        device, start = torch_device(target), time.perf_counter()
+        module = lower(graph, tensors).to(device)
+        spent = time.perf_counter() - start
         with tempfile.TemporaryDirectory(prefix="graphnet-inductor-") as folder, _cache_in(folder):
-            return InductorProgram(graph, lower(graph, tensors).to(device), device, _mode(target))
+            program = InductorProgram(graph, module, device, _mode(target))
+        program.lower_s = spent
+        return program
 
 
 class InductorProgram(TorchProgram):

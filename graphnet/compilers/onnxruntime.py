@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -69,7 +70,11 @@ class OnnxRuntimeProgram:
 
     def __init__(self, graph: Graph, tensors: Tensors, target: Target) -> None:
         self._graph, self._tensors, self._target = graph, tensors, target
-        self._session = _open(onnx_bridge.to_onnx(graph, tensors), _session_options(target), _provider(target))
+        start = time.perf_counter()
+        model = onnx_bridge.to_onnx(graph, tensors)
+        self.lower_s = time.perf_counter() - start
+        """Seconds of the compilation that went into writing the ONNX model."""
+        self._session = _open(model, _session_options(target), _provider(target))
         self._device = _DEVICES[_provider(target)]
         self._binding = self._session.io_binding()
         self._inputs: dict[str, Any] = {}

@@ -34,7 +34,10 @@ class TorchEager:
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> EagerProgram:
         """Lower the graph; there is nothing else to compile. Raises UnsupportedOp."""
-        return EagerProgram(graph, lower(graph, tensors).to(torch_device(target)), torch_device(target))
+        device, start = torch_device(target), time.perf_counter()
+        program = EagerProgram(graph, lower(graph, tensors).to(device), device)
+        program.lower_s = time.perf_counter() - start
+        return program
 
 
 class EagerProgram(TorchProgram):

@@ -55,6 +55,8 @@ class TorchProgram:
         self.graph, self.function, self.device = graph, function, device
         self.inputs: tuple[torch.Tensor, ...] = ()
         self._results: Sequence[torch.Tensor] = ()
+        self.lower_s = 0.0
+        """Seconds of the compilation that went into building the FX graph."""
 
     def bind(self, inputs: Tensors) -> None:
         """Share the arrays' memory on the CPU (so their alignment is kept), copy to any other device."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from typing import Any
 
 import pytest
 
 from graphnet import compilers
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
+from graphnet.ir.graph import Graph, Input, Node, Value
 
 ALL = ("torch", "inductor", "jax", "onnxruntime", "reference", "null")
 SUBNORMAL = """
@@ -39,6 +42,20 @@ def test_subnormals_count_as_zero(name: str) -> None:
         [sys.executable, "-W", "ignore", "-c", SUBNORMAL, name], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout.splitlines()[-1]) == [True, 0.0]
+
+
+@pytest.mark.parametrize("name", ["torch", "inductor", "jax", "onnxruntime"])
+def test_lowering_is_told_apart_from_compiling(name: str) -> None:
+    graph = Graph(
+        name="twice", inputs=(Input(name="x", dtype="float32", shape=(64,)),), outputs=("y",),
+        nodes=(Node(op="Add", name="sum", inputs=("x", "x"), outputs=("y",)),),
+        values={"y": Value(dtype="float32", shape=(64,))},
+    )  # fmt: skip
+    compiler = compilers.get(name)
+    compiler.configure(Target())
+    start = time.perf_counter()
+    program: Any = compiler.compile(graph, {}, Target())
+    assert 0 < program.lower_s < time.perf_counter() - start
 
 
 @pytest.mark.parametrize("name", ALL)
