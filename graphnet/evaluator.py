@@ -136,7 +136,7 @@ def _pairs(texts: list[str], read: Callable[[str], T]) -> dict[str, T]:
                 raise ValueError
             pairs[key] = read(value)
         except ValueError:
-            raise UsageError(f"'{text}' is not NAME=VALUE") from None
+            raise UsageError(f"'{text}' is not NAME=VALUE with a value of the right kind") from None
     return pairs
 
 

@@ -75,6 +75,14 @@ def plan(
         raise UsageError(f"budget {budget_s} is not a positive number of seconds")
     if not -10 <= tolerance <= 0:
         raise UsageError(f"tolerance level {tolerance} is not in -10..0")
+    for key in (target or Target()).options:
+        owner = key.rpartition(".")[0]
+        if owner and owner not in compilers:
+            raise UsageError(f"option '{key}' is for compiler '{owner}', which is not among {', '.join(compilers)}")
+    if any(name != "default" for name in passes):
+        from graphnet.rewrite.passes import require_known  # imports much
+
+        require_known(passes)
     return [
         Job(
             graph=graph if isinstance(graph, Graph) else os.fspath(graph), compiler=compiler,

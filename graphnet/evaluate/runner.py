@@ -22,7 +22,7 @@ from graphnet.evaluate.server import Server, ServerDied, ServerRefused
 from graphnet.evaluate.store import Store
 from graphnet.evaluate.supervise import Outcome, watch
 from graphnet.evaluate.worker import describe
-from graphnet.ir import fileio, sidecar
+from graphnet.ir import fileio, finalize, sidecar
 from graphnet.ir.graph import Graph
 from graphnet.ir.names import name_nodes
 
@@ -158,6 +158,7 @@ class _Session:
                 graph = source
             else:
                 graph = Graph.from_onnx(source) if source.endswith(".onnx") else fileio.load(source)
+            finalize.check_types(graph)
             self._loaded = source, graph, graph_digest(graph), graph.stored_hash or graph.structure_hash()
         return self._loaded[1:]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from graphnet.errors import StoreError
 from graphnet.evaluate.records import RESULT_FORMAT, Environment, Result
@@ -78,7 +78,7 @@ class Store:
                 sa.event.listen(self._engine, "connect", _configure_sqlite)
         with self._guard("open"):
             if create:
-                _metadata.create_all(self._engine)
+                self._create_tables()
             self._check_version(create)
 
     def __enter__(self) -> Store:
@@ -167,6 +167,12 @@ class Store:
         for result in results:
             if self.find(result.run_id, result.job_key) is None:
                 self.add(result)
+
+    def _create_tables(self) -> None:
+        try:
+            _metadata.create_all(self._engine)
+        except OperationalError:  # another process made them between our look and our attempt
+            _metadata.create_all(self._engine)
 
     def _check_version(self, create: bool) -> None:
         with self._engine.begin() as connection:

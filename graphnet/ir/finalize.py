@@ -65,11 +65,16 @@ def check(graph: Graph) -> None:
 
     Raises GraphFormatError.
     """
+    check_types(graph)
+    check_metadata(graph)
+
+
+def check_types(graph: Graph) -> None:
+    """Operators and attributes against ONNX, dtypes and shapes against their inference. Raises GraphFormatError."""
     from graphnet.ir.onnx_bridge.check import check_operators, check_shapes
 
     check_operators(graph)
     check_shapes(graph)
-    check_metadata(graph)
 
 
 def _equal(stored: Any, computed: Any) -> bool:

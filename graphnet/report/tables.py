@@ -14,7 +14,7 @@ from graphnet.analyze.frame import CORRECT_AT, samples
 from graphnet.analyze.groups import Settings, by_column, by_settings
 from graphnet.analyze.score import scores
 from graphnet.analyze.stats import geometric_mean
-from graphnet.errors import GraphNetError
+from graphnet.errors import GraphNetError, UsageError
 from graphnet.evaluate.records import Result
 from graphnet.ir.graph import Graph
 from graphnet.report.grid import BASELINE, grid
@@ -57,8 +57,13 @@ def verdict_table(results: Sequence[Result]) -> Table:
 def score_table(results: Sequence[Result], baseline: str, p: float, b: float) -> Group:
     """S(t) and ES(t) of each compiler over the baseline, with the geometric mean speed-up of its correct graphs.
 
-    A table for each group of settings.
+    Left out are graphs for which the baseline has no latency under the same settings.
+
+    A table for each group of settings. Raises UsageError: nothing to compare with.
     """
+    present = sorted({result.compiler for result in results})
+    if baseline not in present:
+        raise UsageError(f"no results of the baseline '{baseline}'; there are some of: {', '.join(present) or 'none'}")
     groups = by_settings(results)
     title = f"Scores over {baseline} (p={p:g}, b={b:g}); S(t) for t <= 0, ES(t) for t > 0"
     return Group(
@@ -68,17 +73,19 @@ def score_table(results: Sequence[Result], baseline: str, p: float, b: float) ->
 
 def _scores_of(results: Sequence[Result], title: Text, baseline: str, p: float, b: float) -> Table:
     table = Table(title=title, title_justify="left")
-    for name in ("compiler", "graphs", f"ok at {CORRECT_AT}", "speed-up", *(f"t={t}" for t in SCORE_LEVELS)):
+    levels = [f"t={t}" for t in SCORE_LEVELS]
+    for name in ("compiler", "graphs", "left out", f"ok at {CORRECT_AT}", "speed-up", *levels):
         table.add_column(name, justify="left" if name == "compiler" else "right")
     base = [result for result in results if result.compiler == baseline]
     for name, mine in by_column(results).items():
         found = samples(base, mine)
         if not found:
-            table.add_row(Text(name), "0", *["-"] * (2 + len(SCORE_LEVELS)))
+            table.add_row(Text(name), "0", str(len(mine)), *["-"] * (2 + len(SCORE_LEVELS)))
             continue
         at = scores(found, CORRECT_AT, p, b)
         values = [f"{scores(found, t, p, b).ES:.3f}" for t in SCORE_LEVELS]
-        table.add_row(Text(name), str(len(found)), f"{at.lam:.1%}", f"{at.alpha:.3f}", *values)
+        left_out = str(len(mine) - len(found))
+        table.add_row(Text(name), str(len(found)), left_out, f"{at.lam:.1%}", f"{at.alpha:.3f}", *values)
     return table
 
 

@@ -43,14 +43,19 @@ def known_passes() -> list[str]:
     return [DEFAULT, *_PASSES]
 
 
+def require_known(passes: Sequence[str]) -> None:
+    """Raises UsageError for an unknown pass, listing the known ones."""
+    for name in passes:
+        if name != DEFAULT and name not in _PASSES:
+            raise UsageError(f"unknown pass '{name}'; known: {', '.join(known_passes())}")
+
+
 def apply_passes(graph: Graph, passes: Sequence[str]) -> Graph:
     """Run the named passes in order; the result is validated, with its interface checked and metadata renewed.
 
     Raises UsageError for an unknown pass (listing the known ones) or one that changes the graph's interface.
     """
-    for name in passes:
-        if name != DEFAULT and name not in _PASSES:
-            raise UsageError(f"unknown pass '{name}'; known: {', '.join(known_passes())}")
+    require_known(passes)
     for name in passes:
         if name != DEFAULT:
             graph = _apply(graph, name)

@@ -45,6 +45,11 @@ def test_paths_stay_paths(tmp_path: Path) -> None:
         ({"compilers": ["null"], "budget_s": 0}, "budget 0"),
         ({"compilers": ["null"], "budget_s": float("nan")}, "budget nan"),
         ({"compilers": ["null"], "tolerance": 1}, "tolerance level 1"),
+        ({"compilers": ["null"], "passes": ["default", "nosuch"]}, "unknown pass 'nosuch'; known: default"),
+        (
+            {"compilers": ["null"], "target": Target(options={"jax.foo": 1})},
+            "option 'jax.foo' is for compiler 'jax', which is not among null",
+        ),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], words: str) -> None:

@@ -19,7 +19,7 @@ from graphnet.evaluate.plan import Job, Limits, plan
 from graphnet.evaluate.records import Result
 from graphnet.evaluate.runner import Progress, _rewritten, run
 from graphnet.evaluate.store import Store
-from graphnet.ir.graph import Graph
+from graphnet.ir.graph import Graph, Value
 
 MakeJob = Callable[..., Job]
 Processes = Callable[[], list[int]]
@@ -248,6 +248,15 @@ def test_resume_with_another_framework_is_refused(
         monkeypatch.setattr(environment, "packages", lambda: {"torch": "99.1"})
         with pytest.raises(UsageError, match=r"packages \{.*\}, not \{'torch': '99.1'\}"):
             list(run([make_job("b")], store, limits=limits, resume=True))
+
+
+def test_a_graph_that_lies_about_a_type_is_no_job(make_job: MakeJob) -> None:
+    job = make_job("a")
+    assert isinstance(job.graph, Graph)
+    values = {name: Value(dtype="int64", shape=value.shape) for name, value in job.graph.values.items()}
+    (result,) = run([msgspec.structs.replace(job, graph=msgspec.structs.replace(job.graph, values=values))])
+    assert (result.verdict, result.stage) == ("error", "load")
+    assert "int64" in result.message
 
 
 def test_unnamed_nodes_are_named_for_the_compiler(make_job: MakeJob) -> None:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -205,6 +208,19 @@ def test_two_writers(tmp_path: Path) -> None:
             one.add(result(first, f"a{index}"))
             two.add(result(second, f"b{index}"))
         assert len(one.results()) == len(two.results()) == 20
+
+
+def test_stores_made_at_once_in_one_folder(tmp_path: Path) -> None:
+    """Each opens and writes from a process of its own, all started by one signal (a file)."""
+    code = (
+        "import sys, time, pathlib; from graphnet.evaluate.store import Store\n"
+        "while not pathlib.Path(sys.argv[1], 'go').exists(): time.sleep(0.001)\n"
+        "Store(sys.argv[1]).begin_run({'n': 1})"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.PIPE) for _ in range(4)]
+    time.sleep(3)
+    (tmp_path / "go").touch()
+    assert [(writer.communicate()[1], writer.returncode) for writer in writers] == [(b"", 0)] * 4
 
 
 def test_every_field_survives(store: Store, run_id: str) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 from rich.console import Console, RenderableType
 
 from graphnet.compilers import Target
+from graphnet.errors import UsageError
 from graphnet.evaluate.records import Result, Timing
 from graphnet.ir.graph import Graph, Input
 from graphnet.report import tables
@@ -58,8 +60,19 @@ def test_summary_compares_like_with_like() -> None:
 
 def test_scores_compare_like_with_like() -> None:
     lines = [line for line in shown(tables.score_table(RESULTS, "torch", 0.1, 0.1)).splitlines() if "jax" in line]
-    cells = [[cell.strip() for cell in line.split("│")[2:5]] for line in lines]
-    assert cells == [["1", "100.0%", "2.000"], ["1", "100.0%", "3.000"]]
+    cells = [[cell.strip() for cell in line.split("│")[2:6]] for line in lines]
+    assert cells == [["1", "0", "100.0%", "2.000"], ["1", "0", "100.0%", "3.000"]]
+
+
+def test_graphs_without_a_baseline_are_counted() -> None:
+    failed = msgspec.structs.replace(RESULTS[0], verdict="crashed", stage="run")
+    [line] = [x for x in shown(tables.score_table([failed, RESULTS[1]], "torch", 0.1, 0.1)).splitlines() if "jax" in x]
+    assert [cell.strip() for cell in line.split("│")[2:4]] == ["0", "1"]
+
+
+def test_a_baseline_that_was_not_run_is_refused() -> None:
+    with pytest.raises(UsageError, match="no results of the baseline 'foo'; there are some of: jax, torch"):
+        tables.score_table(RESULTS, "foo", 0.1, 0.1)
 
 
 def test_failures_name_their_stage() -> None:
