@@ -7,30 +7,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from graphnet.errors import GraphFormatError, UsageError
 from graphnet.ir import fold, tensors
 from graphnet.ir.graph import Constant, Dim, Graph, Normal, Uniform, Value, Values
 from graphnet.ir.onnx_bridge import from_onnx, to_onnx
-
-
-def model(text: str, opset: int = 23, ir_version: int = 10) -> onnx.ModelProto:
-    return parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["" : {opset}]>\n{text}')
-
-
-def shape(graph: Graph, name: str) -> tuple[int | str, ...]:
-    return graph.type_of(name).shape
-
-
-def run(graph: Graph, **inputs: np.ndarray) -> list[Any]:
-    """The graph's outputs by ONNX Runtime."""
-    session = onnxruntime.InferenceSession(to_onnx(graph).SerializeToString(), providers=["CPUExecutionProvider"])
-    return list(session.run(None, inputs))
-
+from tests.ir.onnx_bridge.models import model, run, shape
 
 MLP = """
 mlp (float[batch, 4] x) => (float[batch, 2] y)

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 from onnx import helper, parser
 
 from graphnet.ir import fold
-from graphnet.ir.graph import Body, Graph, Value
+from graphnet.ir.graph import Body, Value
 from graphnet.ir.onnx_bridge import from_onnx, to_onnx
-
-
-def model(text: str, opset: int = 23, ir_version: int = 10) -> onnx.ModelProto:
-    return parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["" : {opset}]>\n{text}')
-
-
-def shape(graph: Graph, name: str) -> tuple[int | str, ...]:
-    return graph.type_of(name).shape
-
-
-def run(graph: Graph, **inputs: np.ndarray) -> list[Any]:
-    """The graph's outputs by ONNX Runtime."""
-    session = onnxruntime.InferenceSession(to_onnx(graph).SerializeToString(), providers=["CPUExecutionProvider"])
-    return list(session.run(None, inputs))
+from tests.ir.onnx_bridge.models import model, run, shape
 
 
 def test_if_of_single_constants() -> None:
