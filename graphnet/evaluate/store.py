@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from graphnet.errors import StoreError
 from graphnet.evaluate.records import RESULT_FORMAT, Environment, Result
@@ -55,6 +55,9 @@ _results = sa.Table(
 )  # fmt: skip
 
 
+_VERSION = sa.select(_meta.c.value).where(_meta.c.name == "schema")
+
+
 class ResultSet(msgspec.Struct, frozen=True, kw_only=True, tag=EXPORT_FORMAT, tag_field="format"):
     """A set of results as one JSON file."""
 
@@ -78,8 +81,8 @@ class Store:
                 sa.event.listen(self._engine, "connect", _configure_sqlite)
         with self._guard("open"):
             if create:
-                self._create_tables()
-            self._check_version(create)
+                self._create()
+            self._check_version()
 
     def __enter__(self) -> Store:
         return self
@@ -168,21 +171,22 @@ class Store:
             if self.find(result.run_id, result.job_key) is None:
                 self.add(result)
 
-    def _create_tables(self) -> None:
-        try:
-            _metadata.create_all(self._engine)
-        except OperationalError:  # another process made them between our look and our attempt
-            _metadata.create_all(self._engine)
-
-    def _check_version(self, create: bool) -> None:
+    def _create(self) -> None:
+        """Tables and version, in one transaction: of processes that open a new store at once, one makes it."""
         with self._engine.begin() as connection:
-            row = connection.execute(sa.select(_meta.c.value).where(_meta.c.name == "schema")).first()
-            if row is None and create:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")  # its look at what is there comes under the lock
+            _metadata.create_all(connection)
+            if connection.execute(_VERSION).first() is None:
                 connection.execute(_meta.insert().values(name="schema", value=str(SCHEMA_VERSION)))
-            elif row is None:
-                raise StoreError(f"{self.where} is no results store")
-            elif int(row.value) > SCHEMA_VERSION:
-                raise StoreError(f"{self.where} was written by a newer version; upgrade graphnet-eval to read it")
+
+    def _check_version(self) -> None:
+        with self._engine.connect() as connection:
+            row = connection.execute(_VERSION).first()
+        if row is None:
+            raise StoreError(f"{self.where} is no results store")
+        if int(row.value) > SCHEMA_VERSION:
+            raise StoreError(f"{self.where} was written by a newer version; upgrade graphnet-eval to read it")
 
     @contextmanager
     def _guard(self, doing: str) -> Iterator[None]:
@@ -264,8 +268,8 @@ def _open_to_read(file: str) -> sqlite3.Connection:
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
+    cursor.execute("PRAGMA busy_timeout=10000")
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA busy_timeout=10000")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
