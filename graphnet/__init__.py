@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphnet.analyze.score import scores
     from graphnet.api import evaluate_compiler, load_results
+    from graphnet.compilers.passes import register_pass
     from graphnet.dataset.catalog import load_graphs
     from graphnet.errors import GraphFormatError, GraphNetError
     from graphnet.frontends.torch import capture
     from graphnet.ir.graph import Graph
-    from graphnet.rewrite.passes import register_pass
 
 __version__ = "0.1.0"
 
@@ -36,7 +36,7 @@ _HOME = {
     "evaluate_compiler": "graphnet.api",
     "load_graphs": "graphnet.dataset.catalog",
     "load_results": "graphnet.api",
-    "register_pass": "graphnet.rewrite.passes",
+    "register_pass": "graphnet.compilers.passes",
     "scores": "graphnet.analyze.score",
 }
 

@@ -122,11 +122,13 @@ def score(
 
 
 @app.command()
-def compilers() -> None:
-    """Compilers that are known, what each needs, and what is installed here."""
+def compilers(name: Annotated[list[str] | None, typer.Argument(help="Only these.")] = None) -> None:
+    """Compilers and variants that are known, with the versions and devices that are here (each is loaded to see)."""
+    from graphnet.compilers import names
+    from graphnet.evaluate.probe import probe
     from graphnet.report import tables
 
-    output_console().print(tables.compiler_table())
+    output_console().print(tables.compiler_table(probe(name or names())))
 
 
 @app.command()

@@ -22,23 +22,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
 
-BACKENDS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "metal": "metal"}
+DEVICES = ("cpu", "cuda", "metal", "tensorrt", "coreml", "openvino", "directml")
+BACKENDS = {"gpu": "cuda"} | {name: name for name in DEVICES}
 INTERRUPTED = 130
 PLAIN_WIDTH = 140
 
 
 @app.command()
 def evaluate(
-    compiler: Annotated[str, typer.Option(help="Compilers, separated by commas (`graphnet compilers` lists them).")],
+    compiler: Annotated[
+        str, typer.Option(help="Compilers, by commas, each with a variant or without: jax,inductor:freezing.")
+    ],
     graph: Annotated[list[str], typer.Option(help="Graph file, folder or subset name; may be repeated.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Results folder.")] = Path("results"),
     target: Annotated[str, typer.Option(help="The compiler's own target string, passed through.")] = "",
-    backend: Annotated[str, typer.Option(help="Device: cpu, gpu (cuda) or metal.")] = "cpu",
+    backend: Annotated[
+        str, typer.Option(help="Device: cpu, gpu (cuda), metal; onnxruntime also tensorrt, coreml, openvino, directml.")
+    ] = "cpu",
     threads: Annotated[int, typer.Option(min=1, help="Threads of every compiler.")] = 1,
     budget: Annotated[float, typer.Option(help="Seconds of timed runs per job (ends them before 100).")] = 10.0,
     dim: Annotated[list[str] | None, typer.Option(help="Size of a symbolic dimension, NAME=SIZE.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="Compiler option, [COMPILER.]KEY=VALUE.")] = None,
-    passes: Annotated[str, typer.Option(help="GraphIR passes in order, separated by commas.")] = "default",
+    passes: Annotated[
+        str, typer.Option(help="Passes in order, by commas: of GraphIR, or of a compiler (tvm.FoldConstant).")
+    ] = "default",
     seed: Annotated[int, typer.Option(help="Seed of weights and inputs.")] = 0,
     tolerance: Annotated[int, typer.Option(help="Largest tolerance level t that counts as ok.")] = -3,
     compile_timeout: Annotated[float, typer.Option(help="Seconds allowed for a compilation.")] = 1800.0,

@@ -77,4 +77,4 @@ def conditions(result: Result) -> str:
 
 def _variant(result: Result) -> str:
     options = (f"{name}={value}" for name, value in sorted(result.target.options.items()))
-    return " ".join(filter(None, (result.target.spec, *options)))
+    return " ".join(filter(None, (result.target.spec, *options, ">".join(result.target.passes))))

@@ -31,14 +31,16 @@ with warnings.catch_warnings():
     from torch._inductor import codecache, cpu_vec_isa
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_CONFIG = "config."
 _NOTHING = '#include <torch/csrc/inductor/cpp_prefix.h>\nextern "C" void kernel(long) {}'
 
 
 class Inductor:
-    """`inductor`: options `freezing` (bool, weights become constants of the program) and `mode`."""
+    """`inductor`: options `freezing` (weights become constants of the program), `mode`, `config.NAME` (Inductor's)."""
 
     name = "inductor"
     packages = ("torch",)
+    devices = ("cpu", "cuda", "metal")
 
     def preload(self) -> None:
         """Importing this module imported Dynamo and Inductor; find out the rest of the toolchain once for all jobs.
@@ -52,7 +54,7 @@ class Inductor:
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device, precision; caches off so that compile time is honest; compile in this process."""
-        check_target(self.name, target, ("freezing", "mode"))
+        check_target(self.name, target, ("freezing", "mode", _CONFIG))
         settings = configure_torch(target)
         _no_caches()
         torch._dynamo.config.capture_dynamic_output_shape_ops = True
@@ -62,6 +64,7 @@ class Inductor:
         inductor_config.cpp.enable_kernel_profile = True
         inductor_config.trace.provenance_tracking_level = 1
         inductor_config.cpp.threads = target.threads
+        _configure(target)
         return {
             **settings,
             "freezing": inductor_config.freezing,
@@ -123,6 +126,17 @@ def _cache_in(folder: str) -> Iterator[None]:
             del os.environ["TORCHINDUCTOR_CACHE_DIR"]
         else:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
+
+
+def _configure(target: Target) -> None:
+    """Set what options `config.NAME` ask of `torch._inductor.config`. Raises UsageError."""
+    for key, value in target.options.items():
+        if not key.startswith(_CONFIG):
+            continue
+        name = key.removeprefix(_CONFIG)
+        if name not in inductor_config.get_config_copy():
+            raise UsageError(f"inductor: torch._inductor.config has no '{name}'")
+        inductor_config.load_config({name: value})
 
 
 def _flag(target: Target, name: str) -> bool:

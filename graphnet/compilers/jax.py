@@ -14,20 +14,21 @@ import numpy as np
 
 from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
 from graphnet.compilers.jax_profile import profile
-from graphnet.errors import DeviceNotPresent
+from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir.graph import Graph
 from graphnet.lower.jax_graph import carrier, lower, node_of
 
 PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "metal": "METAL"}
-FLAGS = {"xla_cpu_enable_fast_math": "false", "xla_cpu_enable_fast_min_max": "false"}
+FLAGS = ("xla_cpu_enable_fast_math", "xla_cpu_enable_fast_min_max")
 """XLA's numerics flags, stated so that neither its defaults nor the environment decide."""
 
 
 class Jax:
-    """`jax`: no options."""
+    """`jax`: options `fast_math` (bool) and `xla_flags` (more of XLA's flags, separated by spaces)."""
 
     name = "jax"
     packages = ("jax", "jaxlib")
+    devices = ("cpu", "cuda", "metal")
 
     def preload(self) -> None:
         """Importing this module imported the framework; its backend, which has threads, starts in the child."""
@@ -38,12 +39,12 @@ class Jax:
         XLA sizes its CPU pools by `PJRT_NPROC` when the backend starts; `xla_cpu_multi_thread_eigen` does not bound
         them (measured by the CPU time of each thread).
         """
-        check_target(self.name, target)
+        check_target(self.name, target, ("fast_math", "xla_flags"))
         platform = PLATFORMS.get(target.device)
         if platform is None:
             raise DeviceNotPresent(f"jax: no device '{target.device}' (it knows {', '.join(PLATFORMS)})")
         os.environ["PJRT_NPROC"] = str(target.threads)
-        os.environ["XLA_FLAGS"] = _flags(os.environ.get("XLA_FLAGS", ""))
+        os.environ["XLA_FLAGS"] = _flags(target)
         precision = "highest" if target.precision == "float32" else "default"
         settings = {
             "jax_enable_x64": True,
@@ -60,7 +61,7 @@ class Jax:
             "platform": device.platform,
             "threads": _pool_size() or target.threads,
             "precision": precision,
-            "fast_math": False,
+            "fast_math": _fast_math(target),
             "flush_subnormals": FLUSH_SUBNORMALS,
             "x64": True,
             "compilation_cache": False,
@@ -80,10 +81,19 @@ class Jax:
         return JaxProgram(graph, compiled, params, device, lowered.nodes, spent)
 
 
-def _flags(given: str) -> str:
-    ours = " ".join(f"--{name}={value}" for name, value in FLAGS.items())
-    rest = [flag for flag in given.split() if flag.partition("=")[0].removeprefix("--") not in FLAGS]
-    return " ".join([*rest, ours])
+def _flags(target: Target) -> str:
+    """The environment's flags, ours over them, those of the options over both."""
+    ours = " ".join(f"--{name}={str(_fast_math(target)).lower()}" for name in FLAGS)
+    given = os.environ.get("XLA_FLAGS", "").split()
+    rest = [flag for flag in given if flag.partition("=")[0].removeprefix("--") not in FLAGS]
+    return " ".join(filter(None, [*rest, ours, str(target.options.get("xla_flags", ""))]))
+
+
+def _fast_math(target: Target) -> bool:
+    value = target.options.get("fast_math", False)
+    if not isinstance(value, bool):
+        raise UsageError(f"jax: option fast_math={value} must be true or false")
+    return value
 
 
 def _device(target: Target) -> jax.Device:

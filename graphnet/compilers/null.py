@@ -17,6 +17,7 @@ class Null:
 
     name = "null"
     packages: tuple[str, ...] = ()
+    devices = ("cpu",)
 
     def preload(self) -> None:
         """Nothing to import."""

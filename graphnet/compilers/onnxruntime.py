@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU execution provider: graph optimisation level `all`, the library's default."""
+"""ONNX Runtime on any of its execution providers: graph optimisation level `all`, the library's default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,18 +22,41 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime as ort
 
-PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "gpu": "CUDAExecutionProvider"}
-_DEVICES = {"CPUExecutionProvider": "cpu", "CUDAExecutionProvider": "cuda"}
+
+class Provider(NamedTuple):
+    """An execution provider, and what it takes to have it."""
+
+    name: str
+    wheel: str
+    memory: str = "cpu"
+    """Where inputs and outputs are bound."""
+    options: Mapping[str, str] = {}
+    """float32 arithmetic, no reduced formats."""
+
+
+PROVIDERS = {
+    "cpu": Provider("CPUExecutionProvider", "onnxruntime"),
+    "cuda": Provider("CUDAExecutionProvider", "onnxruntime-gpu", "cuda", {"use_tf32": "0"}),
+    "tensorrt": Provider(
+        "TensorrtExecutionProvider", "onnxruntime-gpu, and TensorRT", "cuda",
+        {"trt_fp16_enable": "0", "trt_engine_cache_enable": "0", "trt_timing_cache_enable": "0"},
+    ),
+    "coreml": Provider("CoreMLExecutionProvider", "onnxruntime (on macOS)"),
+    "openvino": Provider("OpenVINOExecutionProvider", "onnxruntime-openvino", options={"precision": "FP32"}),
+    "directml": Provider("DmlExecutionProvider", "onnxruntime-directml (on Windows)"),
+}  # fmt: skip
+"""By device. Nodes that a provider does not take run on the CPU; the record lists the session's providers."""
 PROFILED_RUNS = 10
 _ALIGNMENT = 64
 _INLINE_LIMIT = 1 << 30
 
 
 class OnnxRuntime:
-    """`onnxruntime`: options `level` (disable, basic, extended, all)."""
+    """`onnxruntime`: options `level` (disable, basic, extended, all) and `disabled_optimizers` (names, by commas)."""
 
     name = "onnxruntime"
     packages = ("onnxruntime", "onnx")
+    devices = tuple(PROVIDERS)
 
     def preload(self) -> None:
         """Import only: sessions (and their thread pools) are made in the job's own process."""
@@ -43,16 +66,17 @@ class OnnxRuntime:
         """Check the provider; report the settings that `_session_options` will apply."""
         import onnxruntime as ort
 
-        check_target(self.name, target, ("level",))
+        check_target(self.name, target, ("level", "disabled_optimizers"))
         provider = _provider(target)
-        if provider not in ort.get_available_providers():
+        if provider.name not in ort.get_available_providers():
+            here = ", ".join(ort.get_available_providers())
             raise DeviceNotPresent(
-                f"onnxruntime: {provider} is not in this build (it has {', '.join(ort.get_available_providers())});"
-                " install the onnxruntime package for that device"
+                f"onnxruntime: {provider.name} is not in this build (it has {here});"
+                f" it comes with: pip install {provider.wheel}"
             )
         ort.set_default_logger_severity(4)
         return {
-            "provider": provider,
+            "provider": provider.name,
             "intra_op_threads": target.threads,
             "inter_op_threads": 1,
             "optimization_level": _level(target),
@@ -74,8 +98,9 @@ class OnnxRuntimeProgram:
         model = onnx_bridge.to_onnx(graph, tensors)
         self.lower_s = time.perf_counter() - start
         """Seconds of the compilation that went into writing the ONNX model."""
-        self._session = _open(model, _session_options(target), _provider(target))
-        self._device = _DEVICES[_provider(target)]
+        self._session = _open(model, _session_options(target), target)
+        self.details = {"providers": ", ".join(self._session.get_providers())}
+        self._device = _provider(target).memory
         self._binding = self._session.io_binding()
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, np.ndarray] = {}
@@ -137,7 +162,7 @@ class OnnxRuntimeProgram:
             options.profile_file_prefix = str(Path(folder, "profile"))
             options.optimized_model_filepath = str(Path(folder, "optimized.onnx"))
             model = onnx_bridge.to_onnx(self._graph, self._tensors)
-            session = _open(model, options, _provider(self._target))
+            session = _open(model, options, self._target)
             optimized = _load_optimized(options.optimized_model_filepath)
             binding = session.io_binding()
             self._bind_inputs(session, binding)
@@ -149,10 +174,12 @@ class OnnxRuntimeProgram:
         return _kernels(events, covered_nodes(self._graph, optimized))
 
 
-def _provider(target: Target) -> str:
+def _provider(target: Target) -> Provider:
     provider = PROVIDERS.get(target.device)
     if provider is None:
-        raise DeviceNotPresent(f"onnxruntime: no execution provider for device '{target.device}'")
+        raise DeviceNotPresent(
+            f"onnxruntime: no execution provider for device '{target.device}' (it knows {', '.join(PROVIDERS)})"
+        )
     return provider
 
 
@@ -182,17 +209,21 @@ def _session_options(target: Target) -> ort.SessionOptions:
     return options
 
 
-def _open(model: onnx.ModelProto, options: ort.SessionOptions, provider: str) -> ort.InferenceSession:
+def _open(model: onnx.ModelProto, options: ort.SessionOptions, target: Target) -> ort.InferenceSession:
     import onnxruntime as ort
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
+    provider, disabled = _provider(target), str(target.options.get("disabled_optimizers", ""))
+    arguments: dict[str, Any] = {"providers": [(provider.name, dict(provider.options))]}
+    if disabled:
+        arguments["disabled_optimizers"] = disabled.split(",")
     try:
         if model.ByteSize() < _INLINE_LIMIT:
-            return ort.InferenceSession(model.SerializeToString(), options, providers=[provider])
+            return ort.InferenceSession(model.SerializeToString(), options, **arguments)
         with tempfile.TemporaryDirectory(prefix="graphnet-ort-") as folder:
             path = Path(folder, "model.onnx")
             onnx_bridge.save_onnx(model, path)
-            return ort.InferenceSession(str(path), options, providers=[provider])
+            return ort.InferenceSession(str(path), options, **arguments)
     except (state.NotImplemented, state.InvalidGraph, state.Fail) as error:
         text = str(error).strip().splitlines()[0]
         if isinstance(error, state.Fail) and "not a registered function/op" not in text:

@@ -33,6 +33,7 @@ class Reference:
 
     name = "reference"
     packages = ("torch",)
+    devices = ("cpu",)
 
     def preload(self) -> None:
         """Importing this module imported the framework."""

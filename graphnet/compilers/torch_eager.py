@@ -23,6 +23,7 @@ class TorchEager:
 
     name = "torch"
     packages = ("torch",)
+    devices = ("cpu", "cuda", "metal")
 
     def preload(self) -> None:
         """Importing this module imported the framework."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from graphnet.compilers import Target
+from graphnet.compilers import DEFAULT_PASS, Option, Target, check_name, names, split, variants
+from graphnet.compilers import passes as native_passes
 from graphnet.errors import UsageError
 from graphnet.ir import sidecar
 from graphnet.ir.graph import Graph, Source
@@ -23,12 +24,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     graph: Graph | str
     """A graph, or the path of a file (`.json`, `.json.zst`, `.onnx`)."""
     compiler: str
-    """A registered name or `module:Class`."""
+    """A registered name, one with a variant (`inductor:freezing`) or `module:Class`."""
     target: Target = Target()
     dims: dict[str, int] = {}
     """Sizes of symbolic dimensions; those left out take their defaults."""
     seed: int = 0
     passes: tuple[str, ...] = ("default",)
+    """As they were asked for; what those of a compiler come to is in `target`."""
     budget_s: float = DEFAULT_BUDGET_S
     """Seconds of timed runs."""
     tolerance: int = DEFAULT_TOLERANCE
@@ -67,7 +69,8 @@ def plan(
 ) -> list[Job]:
     """Jobs graph by graph, so that compilers which are compared run one soon after the other.
 
-    An option `inductor.freezing` of the target is meant for that compiler alone. Raises UsageError.
+    An option `inductor.freezing` of the target is meant for that compiler alone, and so is a pass of a compiler (see
+    `graphnet.compilers.passes`). Raises UsageError.
     """
     if not compilers:
         raise UsageError("no compiler given; `graphnet compilers` lists them")
@@ -75,33 +78,70 @@ def plan(
         raise UsageError(f"budget {budget_s} is not a positive number of seconds")
     if not -10 <= tolerance <= 0:
         raise UsageError(f"tolerance level {tolerance} is not in -10..0")
-    for key in (target or Target()).options:
-        owner = key.rpartition(".")[0]
-        if owner and owner not in compilers:
-            raise UsageError(f"option '{key}' is for compiler '{owner}', which is not among {', '.join(compilers)}")
-    if any(name != "default" for name in passes):
-        from graphnet.rewrite.passes import require_known  # imports much
-
-        require_known(passes)
+    for compiler in compilers:
+        check_name(compiler)
+    _check_options(compilers, (target or Target()).options)
+    _check_passes(compilers, passes)
     return [
         Job(
             graph=graph if isinstance(graph, Graph) else os.fspath(graph), compiler=compiler,
-            target=_target_of(compiler, target or Target()), dims=dict(dims or {}), seed=seed, passes=tuple(passes),
-            budget_s=budget_s, tolerance=tolerance, profile=profile,
+            target=_target_of(compiler, compilers, target or Target(), passes), dims=dict(dims or {}), seed=seed,
+            passes=tuple(passes), budget_s=budget_s, tolerance=tolerance, profile=profile,
         )
         for graph in graphs
         for compiler in dict.fromkeys(compilers)
     ]  # fmt: skip
 
 
-def _target_of(compiler: str, target: Target) -> Target:
-    """The target with the options that are meant for this compiler, or for all."""
-    options = {}
-    for key, value in target.options.items():
-        owner, dot, name = key.rpartition(".")
-        if not dot or owner == compiler:
-            options[name] = value
-    return msgspec.structs.replace(target, options=options)
+def graph_passes(passes: Sequence[str]) -> tuple[str, ...]:
+    """The passes that rewrite GraphIR, in order: neither `default` nor those of a compiler."""
+    return tuple(name for name in passes if name != DEFAULT_PASS and native_passes.find(name) is None)
+
+
+def _check_options(compilers: Sequence[str], options: Mapping[str, Option]) -> None:
+    for key in options:
+        owner = _owner(key, compilers)[0]
+        if owner and owner not in compilers and owner not in map(_base, compilers):
+            raise UsageError(f"option '{key}' is for compiler '{owner}', which is not among {', '.join(compilers)}")
+
+
+def _check_passes(compilers: Sequence[str], passes: Sequence[str]) -> None:
+    bases = [_base(compiler) for compiler in compilers]
+    for name in passes:
+        native = native_passes.find(name)
+        if native is not None and native.compiler not in bases:
+            raise UsageError(
+                f"pass '{name}' is of compiler '{native.compiler}', which is not among {', '.join(compilers)}"
+            )
+    if graph_passes(passes):
+        from graphnet.rewrite.passes import require_known  # imports much
+
+        require_known(graph_passes(passes), also=native_passes.known())
+
+
+def _target_of(compiler: str, compilers: Sequence[str], target: Target, passes: Sequence[str]) -> Target:
+    """The target with what is meant for this compiler; of equal keys the most particular one counts."""
+    base, variant = split(compiler)
+    from_passes, library = native_passes.resolve(base, passes)
+    options = {**(variants(base)[variant] if variant else {}), **from_passes}
+    for owner in ("", base, compiler):
+        for key, value in target.options.items():
+            found, own_key = _owner(key, compilers)
+            if found == owner:
+                options[own_key] = value
+    return msgspec.structs.replace(target, options=options, passes=library)
+
+
+def _owner(key: str, compilers: Sequence[str]) -> tuple[str, str]:
+    """Compiler (or variant) that an option is meant for, and the option's own name; `("", key)` if it is for all."""
+    for owner in [*compilers, *names()]:
+        if key.startswith(f"{owner}."):
+            return owner, key[len(owner) + 1 :]
+    return "", key
+
+
+def _base(compiler: str) -> str:
+    return split(compiler)[0]
 
 
 def graph_digest(graph: Graph) -> str:

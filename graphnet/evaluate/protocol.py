@@ -42,6 +42,11 @@ class Work(_OfJob, frozen=True, kw_only=True, tag="work"):
     """File with the reference outputs to check against; for an oracle job, the file to write them to."""
     oracle: bool = False
     """Compute reference outputs and write them, do not time anything."""
+    probe: bool = False
+    """Only configure the compiler for the target's device."""
+    before: tuple[bytes, ...] = ()
+    """Only compare: the graphs before each of `passes`, `graph` being the last result."""
+    passes: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
     """Names of the outputs in the record (those of the graph before passes)."""
 
@@ -54,6 +59,8 @@ class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
     """Server to parent: the framework is imported."""
 
     versions: dict[str, str] = {}
+    devices: tuple[str, ...] = ("cpu",)
+    """Devices that the compiler has code for."""
     threads: int = 1
     """Threads of the server process after the import; more than 1 makes forking risky."""
     preload_s: float = 0.0

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from graphnet import compilers
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
 from graphnet.evaluate import environment, oracle
-from graphnet.evaluate.plan import Job, Limits, graph_digest, job_key, sidecar_of
+from graphnet.evaluate.plan import Job, Limits, graph_digest, graph_passes, job_key, sidecar_of
 from graphnet.evaluate.protocol import Work
 from graphnet.evaluate.records import Result, Verdict
 from graphnet.evaluate.server import Server, ServerDied, ServerRefused
@@ -72,7 +73,8 @@ class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A job's graph, read and rewritten; or why that failed."""
 
     original: Graph
-    graph: Graph | None
+    states: tuple[Graph, ...]
+    """Before the first pass that rewrites it and after each; empty when that failed."""
     digest: str
     """Of the original graph."""
     key: str
@@ -91,6 +93,7 @@ class _Session:
         self._servers: dict[str, Server] = {}
         self._unusable: dict[str, ServerDied | ServerRefused] = {}
         self._no_reference: dict[Path, str] = {}
+        self._compared: dict[Any, str] = {}
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._cache = self._cache_folder()
         self._done: dict[str, Result] = {}
@@ -140,16 +143,16 @@ class _Session:
         except Exception as error:
             name = job.graph if isinstance(job.graph, str) else job.graph.name
             missing = Graph(name=Path(name).name.split(".")[0])
-            return _Prepared(original=missing, graph=None, digest="", key=job_key(job, name, ""), error=describe(error))
+            return _Prepared(original=missing, states=(), digest="", key=job_key(job, name, ""), error=describe(error))
         key = job_key(job, f"{graph.graph_id} {graph.name}", digest)
         try:
-            rewritten = _rewritten(graph, job.passes)
+            states = _rewritten(graph, job.passes)
         except Exception as error:
             text = f"passes {', '.join(job.passes)}: {describe(error)}"
             return _Prepared(
-                original=graph, graph=None, digest=digest, key=key, structure_hash=structure, error=text
+                original=graph, states=(), digest=digest, key=key, structure_hash=structure, error=text
             )  # fmt: skip
-        return _Prepared(original=graph, graph=rewritten, digest=digest, key=key, structure_hash=structure)
+        return _Prepared(original=graph, states=states, digest=digest, key=key, structure_hash=structure)
 
     def _load(self, source: Graph | str) -> tuple[Graph, str, str]:
         """Graph, digest and structure hash; the last one is kept, since its next compiler comes next."""
@@ -164,8 +167,9 @@ class _Session:
 
     def _result(self, job: Job, prepared: _Prepared) -> Result:
         started = datetime.now(UTC)
-        if prepared.graph is None:
-            outcome = _failed("error", prepared.error)
+        problem = prepared.error or self._difference(job, prepared)
+        if problem:
+            outcome = _failed("error", problem)
             versions: dict[str, str] = {}
         else:
             outcome, versions = self._run(job, prepared)
@@ -182,10 +186,10 @@ class _Session:
     def _run(self, job: Job, prepared: _Prepared) -> tuple[Outcome, dict[str, str]]:
         reference, problem = self._reference(job, prepared)
         try:
-            server = self._server(job.compiler)
+            server = self._server(compilers.split(job.compiler)[0])
         except (ServerDied, ServerRefused) as error:
             return _failed("error" if isinstance(error, ServerRefused) else "crashed", str(error)), {}
-        work = _work(job, prepared.graph, prepared.original, reference)
+        work = _work(job, prepared.states[-1], prepared.original, reference)
         outcome = watch(server, work, self._limits)
         if problem and outcome.stage == "check":
             outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {problem}")
@@ -219,6 +223,30 @@ class _Session:
             return "", problem
         oracle.evict(file.parent, keep=file)
         return str(file), ""
+
+    def _difference(self, job: Job, prepared: _Prepared) -> str:
+        """What is wrong with the passes that rewrote the graph, "" if each kept its function; told once per graph."""
+        if len(prepared.states) < 2:
+            return ""
+        passes = graph_passes(job.passes)
+        key = (prepared.digest, passes, tuple(sorted(_sizes(prepared.original, job.dims).items())), job.seed)
+        if key not in self._compared:
+            self._compared[key] = self._compare(job, prepared, passes)
+        return self._compared[key]
+
+    def _compare(self, job: Job, prepared: _Prepared, passes: tuple[str, ...]) -> str:
+        try:
+            server = self._server(oracle.COMPILER)
+        except (ServerDied, ServerRefused) as error:
+            return f"passes {', '.join(passes)} cannot be checked: {error}"
+        work = msgspec.structs.replace(
+            _work(job, prepared.states[-1], prepared.original, ""), target=Target(threads=job.target.threads),
+            before=tuple(map(_encoded, prepared.states[:-1])), passes=passes,
+        )  # fmt: skip
+        outcome = watch(server, work, self._limits)
+        if outcome.verdict in ("ok", "wrong"):
+            return outcome.message
+        return f"passes {', '.join(passes)} cannot be checked: {outcome.verdict} in {outcome.stage}: {outcome.message}"
 
     def _server(self, compiler: str) -> Server:
         """The running server of a compiler, started if need be. Raises ServerDied, ServerRefused."""
@@ -258,22 +286,25 @@ def _sizes(graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
     return {**{name: dim.default for name, dim in graph.dims.items() if not dim.data_dependent}, **asked}
 
 
-def _rewritten(graph: Graph, passes: Sequence[str]) -> Graph:
-    graph = name_nodes(graph)
-    if tuple(passes) == ("default",):
-        return graph
-    from graphnet.rewrite.passes import apply_passes  # a rewrite renews metadata, which imports much
+def _rewritten(graph: Graph, passes: Sequence[str]) -> tuple[Graph, ...]:
+    graph, names = name_nodes(graph), graph_passes(passes)
+    if not names:
+        return (graph,)
+    from graphnet.rewrite.passes import states  # a rewrite renews metadata, which imports much
 
-    return apply_passes(graph, passes)
+    return tuple(states(graph, names))
 
 
-def _work(job: Job, graph: Graph | None, original: Graph, reference: str) -> Work:
-    assert graph is not None
+def _work(job: Job, graph: Graph, original: Graph, reference: str) -> Work:
     return Work(
-        graph=msgspec.json.encode(sidecar.unlink(graph)), sidecar=sidecar_of(graph), target=job.target, dims=job.dims,
+        graph=_encoded(graph), sidecar=sidecar_of(graph), target=job.target, dims=job.dims,
         seed=job.seed, budget_s=job.budget_s, tolerance=job.tolerance, profile=job.profile, reference=reference,
         output_names=original.outputs,
     )  # fmt: skip
+
+
+def _encoded(graph: Graph) -> bytes:
+    return msgspec.json.encode(sidecar.unlink(graph))
 
 
 def _failed(verdict: Verdict, message: str) -> Outcome:

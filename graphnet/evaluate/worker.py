@@ -15,7 +15,7 @@ import numpy as np
 
 from graphnet.compilers import Compiler, Profiled, Program
 from graphnet.errors import DeviceNotPresent, GraphNetError, UnsupportedOp
-from graphnet.evaluate import correctness, oracle, procfs, timing
+from graphnet.evaluate import correctness, equivalence, oracle, procfs, timing
 from graphnet.evaluate.protocol import Report, Work
 from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
 from graphnet.ir import sidecar, tensors
@@ -69,11 +69,19 @@ class _Job:
         self._baseline = procfs.resident_bytes(os.getpid())
         self._peaks: dict[str, int] = {}
         self._problems: list[str] = []
+        self._settings: dict[str, Any] = {}
         self._compile_time = CompileTime()
         self._buffer_seed = timing.random_seed()
 
     def perform(self) -> None:
         self._enter("load")
+        if self._work.probe:
+            self._compiler.configure(self._work.target)
+            self.send(Report(verdict="ok"))
+            return
+        if self._work.before:
+            self._compare_states()
+            return
         graph, weights, inputs = self._load()
         self._enter("compile")
         program = self._compile(graph, weights)
@@ -114,17 +122,35 @@ class _Job:
         """The bound graph, its weights, and the inputs of the timed runs; configures the framework before."""
         work = self._work
         settings = self._compiler.configure(work.target)
-        graph = msgspec.json.decode(work.graph, type=Graph)
-        if work.sidecar:
-            graph = sidecar.link(graph, Path(work.sidecar))
-        bound = graph.bind(**work.dims) if graph.dims or work.dims else graph
+        bound = self._bound(work.graph)
         flops, size = _cost(bound)
-        self.send(Report(settings=_plain(settings), flops=flops, bytes=size))
+        self._settings = _plain(settings)
+        self.send(Report(settings=self._settings, flops=flops, bytes=size))
         weights = tensors.weights(bound, work.seed)
         for name in weights:  # one at a time: never two copies of all
             weights[name] = timing.aligned_copy(weights[name], timing.buffer_offset(self._buffer_seed, name))
         seed = oracle.check_seed(work.seed) if work.oracle else work.seed
         return bound, weights, tensors.inputs(bound, seed)
+
+    def _bound(self, encoded: bytes) -> Graph:
+        graph = msgspec.json.decode(encoded, type=Graph)
+        if self._work.sidecar:
+            graph = sidecar.link(graph, Path(self._work.sidecar))
+        return graph.bind(**self._work.dims) if graph.dims or self._work.dims else graph
+
+    def _compare_states(self) -> None:
+        """Whether the passes that made the graph kept its function."""
+        work = self._work
+        self._compiler.configure(work.target)
+        states = [self._bound(encoded) for encoded in (*work.before, work.graph)]
+        self._enter("check")
+        problem = equivalence.first_difference(
+            self._compiler, states, work.passes, work.target, oracle.check_seed(work.seed)
+        )
+        if problem:
+            self.send(Report(verdict="wrong", failed_stage="check", message=problem[:MESSAGE_LIMIT]))
+        else:
+            self.send(Report(verdict="ok"))
 
     def _compile(self, graph: Graph, weights: Mapping[str, np.ndarray]) -> Program:
         start = _now()
@@ -132,7 +158,8 @@ class _Job:
         spent = _now() - start
         lowering = min(spent, float(getattr(program, "lower_s", 0.0)))
         self._compile_time = CompileTime(lower_s=lowering, compile_s=spent - lowering)
-        self.send(Report(compile=self._compile_time))
+        self._settings |= _plain(getattr(program, "details", {}))
+        self.send(Report(compile=self._compile_time, settings=self._settings))
         return program
 
     def _time(self, program: Program, inputs: Mapping[str, np.ndarray]) -> timing.Measured:

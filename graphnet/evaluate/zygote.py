@@ -79,6 +79,7 @@ def _preload(channel: Channel, name: str) -> compilers.Compiler | None:
     channel.send(
         Ready(
             versions=compilers.versions(compiler),
+            devices=tuple(getattr(compiler, "devices", ("cpu",))),
             threads=procfs.thread_count(),
             preload_s=time.monotonic() - begin,
         )

@@ -9,12 +9,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from graphnet import compilers
 from graphnet.analyze.frame import CORRECT_AT, samples
 from graphnet.analyze.groups import Settings, by_column, by_settings
 from graphnet.analyze.score import scores
 from graphnet.analyze.stats import geometric_mean
-from graphnet.errors import GraphNetError, UsageError
+from graphnet.errors import UsageError
+from graphnet.evaluate.probe import Probe
 from graphnet.evaluate.records import Result
 from graphnet.ir.graph import Graph
 from graphnet.report.grid import BASELINE, grid
@@ -138,16 +138,17 @@ def graph_card(graph: Graph, path: Path) -> Table:
     return table
 
 
-def compiler_table() -> Table:
-    """Each known compiler with its packages' versions, or what to install."""
+def compiler_table(probes: Iterable[Probe]) -> Group:
+    """Each compiler with versions and devices that are here, then what is absent and how to get it."""
     table = Table()
-    for name in ("compiler", "packages", "state"):
+    for name in ("compiler", "packages", "devices here", "variants"):
         table.add_column(name)
-    for name in compilers.names():
-        try:
-            found = compilers.get(name)
-            packages = ", ".join(f"{package} {version}" for package, version in compilers.versions(found).items())
-            table.add_row(Text(name), Text(packages), "ready")
-        except GraphNetError as error:
-            table.add_row(Text(name), "", Text(str(error)))
-    return table
+    absent = []
+    for found in probes:
+        packages = ", ".join(f"{package} {version}" for package, version in found.versions.items())
+        here = ", ".join(device for device, problem in found.devices.items() if not problem)
+        variants = ", ".join(f":{variant}" for variant in found.variants)
+        table.add_row(Text(found.compiler), Text(packages or "-"), Text(here or "-"), Text(variants))
+        absent += [f"{found.compiler}: {found.problem}"] if found.problem else []
+        absent += [f"{found.compiler} on {device}: {why}" for device, why in found.devices.items() if why]
+    return Group(table, *([Text("Not here:"), *(Text(f"  {line}") for line in absent)] if absent else []))

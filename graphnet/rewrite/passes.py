@@ -43,23 +43,29 @@ def known_passes() -> list[str]:
     return [DEFAULT, *_PASSES]
 
 
-def require_known(passes: Sequence[str]) -> None:
-    """Raises UsageError for an unknown pass, listing the known ones."""
+def require_known(passes: Sequence[str], also: Sequence[str] = ()) -> None:
+    """Raises UsageError for an unknown pass, listing the known ones, with those that are known elsewhere."""
     for name in passes:
         if name != DEFAULT and name not in _PASSES:
-            raise UsageError(f"unknown pass '{name}'; known: {', '.join(known_passes())}")
+            raise UsageError(f"unknown pass '{name}'; known: {', '.join([*known_passes(), *also])}")
 
 
 def apply_passes(graph: Graph, passes: Sequence[str]) -> Graph:
-    """Run the named passes in order; the result is validated, with its interface checked and metadata renewed.
+    """The graph after all of the named passes, see `states`."""
+    return states(graph, passes)[-1]
+
+
+def states(graph: Graph, passes: Sequence[str]) -> list[Graph]:
+    """The graph before the first pass and after each, validated, with its interface checked and metadata renewed.
 
     Raises UsageError for an unknown pass (listing the known ones) or one that changes the graph's interface.
     """
     require_known(passes)
+    found = [graph]
     for name in passes:
         if name != DEFAULT:
-            graph = _apply(graph, name)
-    return graph
+            found.append(_apply(found[-1], name))
+    return found
 
 
 def _apply(graph: Graph, name: str) -> Graph:

@@ -7,20 +7,20 @@ from collections import defaultdict
 
 from graphnet import compilers
 from tests.conformance import harness
+from tests.conformance.isolated import Isolated
 
 
 def main(names: list[str]) -> None:
-    target = compilers.Target(threads=1)
     cases = harness.cases()
     for name in names:
-        compiler = compilers.get(name)
-        compiler.configure(target)
+        compiler = Isolated(name, compilers.Target(threads=1))
         failures: dict[str, list[str]] = defaultdict(list)
         for case in cases.values():
             try:
-                harness.check(case, harness.run(case, compiler, target))
+                harness.check(case, compiler.run(case))
             except Exception as error:
                 failures[f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"].append(case.name)
+        compiler.close()
         failed = sum(map(len, failures.values()))
         print(f"{name}: {len(cases) - failed} of {len(cases)} node tests pass ({1 - failed / len(cases):.1%})")
         for message, tests in sorted(failures.items(), key=lambda item: -len(item[1])):

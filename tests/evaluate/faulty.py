@@ -24,6 +24,7 @@ from graphnet.ir.graph import Graph
 class Faulty:
     name = "faulty:Faulty"
     packages: tuple[str, ...] = ("numpy",)
+    devices: tuple[str, ...] = ("cpu",)
 
     def preload(self) -> None:
         pass

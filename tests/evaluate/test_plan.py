@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
-from graphnet.evaluate.plan import Job, graph_digest, job_key, plan, sidecar_of
+from graphnet.evaluate.plan import Job, graph_digest, graph_passes, job_key, plan, sidecar_of
 from graphnet.ir.graph import Constant, File, Graph, Weight
 
 MakeGraph = Callable[[str], Graph]
@@ -33,6 +33,31 @@ def test_options_of_one_compiler(make_graph: MakeGraph) -> None:
     ]  # fmt: skip
 
 
+def test_a_variant_stands_for_options_that_can_be_overridden(make_graph: MakeGraph) -> None:
+    target = Target(options={"inductor.mode": "reduce-overhead", "inductor:freezing.mode": "max-autotune"})
+    jobs = plan([make_graph("a")], ["inductor", "inductor:freezing", "inductor:max-autotune", "jax"], target=target)
+    assert [job.target.options for job in jobs] == [
+        {"mode": "reduce-overhead"}, {"freezing": True, "mode": "max-autotune"}, {"mode": "reduce-overhead"}, {},
+    ]  # fmt: skip
+    assert len({job_key(job, "a", "") for job in jobs}) == 4
+
+
+def test_an_option_with_a_dot_is_for_all(make_graph: MakeGraph) -> None:
+    target = Target(options={"config.max_fusion_size": 8, "inductor.config.cpp.simdlen": 256})
+    (job,) = plan([make_graph("a")], ["inductor"], target=target)
+    assert job.target.options == {"config.max_fusion_size": 8, "config.cpp.simdlen": 256}
+
+
+def test_passes_of_a_compiler_go_to_its_jobs(make_graph: MakeGraph) -> None:
+    asked = ["tvm.FoldConstant", "default", "custom_fusion", "inductor.freezing"]
+    jobs = plan([make_graph("a")], ["tvm", "inductor", "torch"], passes=asked)
+    assert [(job.target.options, job.target.passes) for job in jobs] == [
+        ({}, ("FoldConstant", "default")), ({"freezing": True}, ()), ({}, ()),
+    ]  # fmt: skip
+    assert {job.passes for job in jobs} == {tuple(asked)}
+    assert graph_passes(asked) == ("custom_fusion",)
+
+
 def test_paths_stay_paths(tmp_path: Path) -> None:
     (job,) = plan([tmp_path / "x.json"], ["null"])
     assert job.graph == os.fspath(tmp_path / "x.json")
@@ -45,7 +70,15 @@ def test_paths_stay_paths(tmp_path: Path) -> None:
         ({"compilers": ["null"], "budget_s": 0}, "budget 0"),
         ({"compilers": ["null"], "budget_s": float("nan")}, "budget nan"),
         ({"compilers": ["null"], "tolerance": 1}, "tolerance level 1"),
-        ({"compilers": ["null"], "passes": ["default", "nosuch"]}, "unknown pass 'nosuch'; known: default"),
+        ({"compilers": ["null:fast"]}, "'null' has no variant 'fast'"),
+        (
+            {"compilers": ["null"], "passes": ["default", "nosuch"]},
+            "unknown pass 'nosuch'; known: default, .*custom_fusion.*, inductor.freezing",
+        ),
+        (
+            {"compilers": ["null", "jax"], "passes": ["tvm.FoldConstant"]},
+            "pass 'tvm.FoldConstant' is of compiler 'tvm', which is not among null, jax",
+        ),
         (
             {"compilers": ["null"], "target": Target(options={"jax.foo": 1})},
             "option 'jax.foo' is for compiler 'jax', which is not among null",
@@ -83,7 +116,7 @@ def test_digest_depends_on_the_sidecar(make_graph: MakeGraph, tmp_path: Path) ->
 def test_key_is_the_same_after_a_restart(make_graph: MakeGraph) -> None:
     job = Job(graph=make_graph("a"), compiler="null", dims={"a": 1, "b": 2})
     # a literal: a change of it makes every stored run unresumable
-    assert job_key(job, "name", "digest") == "ef916244b449beab9c237faabbbfd786"
+    assert job_key(job, "name", "digest") == "5c22e21266c5e4ee7837d3feef86d231"
     assert job_key(replace(job, dims={"b": 2, "a": 1}), "name", "digest") == job_key(job, "name", "digest")
     for other in (
         replace(job, compiler="torch"),

@@ -20,6 +20,7 @@ from graphnet.evaluate.records import Result
 from graphnet.evaluate.runner import Progress, _rewritten, run
 from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph, Value
+from graphnet.rewrite import passes
 
 MakeJob = Callable[..., Job]
 Processes = Callable[[], list[int]]
@@ -161,6 +162,55 @@ def test_failing_pass_is_a_record(make_job: MakeJob, limits: Limits) -> None:
     assert "no_such_pass" in result.message
 
 
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes `square` (y = x x, which is wrong) and `swap` (y = 2 x with the operands swapped)."""
+    monkeypatch.setattr(passes, "_PASSES", dict(passes._PASSES))
+
+    def with_inputs(graph: Graph, *inputs: str) -> Graph:
+        nodes = tuple(msgspec.structs.replace(node, inputs=inputs) for node in graph.nodes)
+        return msgspec.structs.replace(graph, nodes=nodes)
+
+    passes.register_pass("square", lambda graph: with_inputs(graph, "x", "x"))
+    passes.register_pass("swap", lambda graph: with_inputs(graph, "two", "x"))
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_pass_that_changes_results_is_refused_before_anything_is_timed(make_job: MakeJob, limits: Limits) -> None:
+    job = msgspec.structs.replace(make_job("a"), passes=("default", "swap", "square"))
+    first, second, third = run(
+        [job, msgspec.structs.replace(job, compiler="faulty:Slow"), make_job("a")], limits=limits
+    )
+    for result in (first, second):
+        assert (result.verdict, result.stage, result.timing) == ("error", "load", None)
+        assert result.message.startswith("pass 'square' changes the results: value 'y' of node 'mul' (Mul) differs by")
+    assert third.verdict == "ok"
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_pass_that_keeps_results_is_timed(make_job: MakeJob, limits: Limits) -> None:
+    (result,) = run([msgspec.structs.replace(make_job("a"), passes=("swap",))], limits=limits)
+    assert (result.verdict, result.passes) == ("ok", ("swap",))
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_pass_that_cannot_be_checked_is_not_trusted(
+    make_job: MakeJob, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphnet.evaluate.oracle.COMPILER", "faulty:CannotLoad")
+    (result,) = run([msgspec.structs.replace(make_job("a"), passes=("swap",))], limits=limits)
+    assert result.verdict == "error"
+    assert result.message.startswith("passes swap cannot be checked: ")
+
+
+def test_a_variant_is_run_by_its_compiler_and_keeps_its_name(make_job: MakeJob, limits: Limits) -> None:
+    (job,) = plan([make_job("a").graph], ["onnxruntime:basic"], budget_s=0.02)
+    (result,) = run([job], limits=limits)
+    assert (result.compiler, result.target.options) == ("onnxruntime:basic", {"level": "basic"})
+    assert result.settings["optimization_level"] == "basic"
+    assert result.settings["providers"] == "CPUExecutionProvider", "told by the program, after the compilation"
+
+
 def test_symbolic_sizes_that_are_illegal_are_an_error_of_load(make_job: MakeJob, limits: Limits) -> None:
     (result,) = run([msgspec.structs.replace(make_job("a"), dims={"batch": 2})], limits=limits)
     assert (result.verdict, result.stage) == ("error", "load")
@@ -263,7 +313,7 @@ def test_unnamed_nodes_are_named_for_the_compiler(make_job: MakeJob) -> None:
     job = make_job("a")
     assert isinstance(job.graph, Graph)
     nodes = tuple(msgspec.structs.replace(node, name="") for node in job.graph.nodes)
-    named = _rewritten(msgspec.structs.replace(job.graph, nodes=nodes), ("default",))
+    (named,) = _rewritten(msgspec.structs.replace(job.graph, nodes=nodes), ("default", "onnxruntime.basic"))
     assert [node.name for node in named.nodes] == [f"{node.op}_{i}" for i, node in enumerate(nodes)]
 
 

@@ -14,7 +14,7 @@ from onnx import ModelProto
 from graphnet.errors import GraphFormatError, UsageError
 from graphnet.ir import fileio
 from graphnet.ir.graph import Body, Dim, Dimension, Fill, Graph, Uniform, walk
-from graphnet.ir.onnx_bridge.convert import upgrade
+from graphnet.ir.onnx_bridge.convert import expand, upgrade
 from graphnet.ir.onnx_bridge.inference import Inference, used_symbols
 from graphnet.ir.onnx_bridge.read import Declared, Reader, ReadOptions
 from graphnet.ir.onnx_bridge.tensors import tensor_type
@@ -22,7 +22,7 @@ from graphnet.ir.onnx_bridge.write import save_onnx, to_onnx
 from graphnet.ir.symbolic import minimum, sub
 from graphnet.ir.validate import validate
 
-__all__ = ["from_onnx", "infer", "save_onnx", "tensor_type", "to_onnx"]
+__all__ = ["expand", "from_onnx", "infer", "save_onnx", "tensor_type", "to_onnx"]
 
 BATCH_NAMES = frozenset({"batch", "batch_size", "b", "bs", "n", "N", "B"})
 DEFAULT_RANGE = (1, 4096)

@@ -84,6 +84,17 @@ def _assign(message: ModelProto | GraphProto, name: str, value: object) -> None:
         setattr(message, name, value)
 
 
+def expand(model: ModelProto, operator: str) -> ModelProto:
+    """The model with each `operator` of the default domain replaced by the function that the standard defines it by.
+
+    Raises GraphFormatError.
+    """
+    try:
+        return inliner.inline_selected_functions(model, [("", operator)], inline_schema_functions=True)
+    except Exception as error:
+        raise GraphFormatError(f"{operator} could not be expanded: {_cause(error)}", where="$.nodes") from error
+
+
 def _inlined(model: ModelProto) -> ModelProto:
     try:
         return inliner.inline_local_functions(model)
