@@ -46,6 +46,7 @@ def evaluate(
     passes: Annotated[
         str, typer.Option(help="Passes in order, by commas: of GraphIR, or of a compiler (tvm.FoldConstant).")
     ] = "default",
+    tune: Annotated[int, typer.Option(min=0, help="Seconds for compilers that can search for faster kernels.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of weights and inputs.")] = 0,
     tolerance: Annotated[int, typer.Option(help="Largest tolerance level t that counts as ok.")] = -3,
     compile_timeout: Annotated[float, typer.Option(help="Seconds allowed for a compilation.")] = 1800.0,
@@ -56,22 +57,24 @@ def evaluate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar: one plain line per job.")] = False,
 ) -> None:
     """Run graphs on compilers and record latency, compile time, memory and error of each pair."""
-    from graphnet import api
-    from graphnet.compilers import Target
+    from graphnet import api, compilers
     from graphnet.dataset import catalog
     from graphnet.evaluate.plan import Limits
     from graphnet.report import tables
 
     console = output_console()
     files = [file for where in graph for file in catalog.graph_files(where)]
-    spec = Target(device=_backend(backend), spec=target, threads=threads, options=_pairs(option or [], _value))
+    names, options = _compilers(compiler), _pairs(option or [], _value)
+    if tune:
+        options |= compilers.tuning(names, tune)
+    spec = compilers.Target(device=_backend(backend), spec=target, threads=threads, options=options)
     limits = Limits(
         compile_s=compile_timeout, run_s=run_timeout, memory_bytes=int(memory_limit * 2**30) if memory_limit else None
     )
     try:
         with _progress(console, plain=quiet or not console.is_terminal) as report:
             results = api.evaluate(
-                files, _compilers(compiler), target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
+                files, names, target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
                 passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, limits=limits,
                 output=output, resume=resume, progress=report,
             )  # fmt: skip
@@ -80,6 +83,9 @@ def evaluate(
         raise typer.Exit(INTERRUPTED) from None
     console.print(tables.summary_table(results))
     console.print(tables.verdict_table(results))
+    coverage = tables.coverage_table(results)
+    if coverage:
+        console.print(coverage)
     console.print(f"records: {output}/results.db; per compiler: {output}/<compiler>/latency.csv, memory_usage.log")
 
 

@@ -20,6 +20,17 @@ def latency(result: Result) -> float | None:
     return median_seconds(result.timing.samples_ns) if result.timing and result.verdict == "ok" else None
 
 
+def covered_share(result: Result, only_named: bool = False) -> float | None:
+    """Sum of the kernels' times over the median of the timed runs; None where there are no kernels.
+
+    `only_named` counts those that name the GraphIR nodes which they cover.
+    """
+    if not result.timing or not result.kernels:
+        return None
+    total = sum(kernel.total_us for kernel in result.kernels if kernel.nodes or not only_named)
+    return total * 1e-6 / median_seconds(result.timing.samples_ns)
+
+
 def row(result: Result) -> dict[str, object]:
     """The columns of one result. Times in seconds, memory in bytes, throughput in FLOP/s."""
     timing = summarize(result.timing.samples_ns) if result.timing else None

@@ -50,8 +50,9 @@ def latency_csv(results: Sequence[Result]) -> str:
     """Time of each kernel (an operator or several fused) of a profiled run, microseconds per inference.
 
     `nodes` are the GraphIR nodes that the kernel covers, separated by spaces. The row `end_to_end` of each graph is the
-    median of the timed (unprofiled) runs; `share` is the part of it that a kernel's time makes. `settings` tells apart
-    the rows of a graph that was run several times: device, threads, passes, sizes, options.
+    median of the timed (unprofiled) runs; `share` is the part of it that a kernel's time makes, in the row
+    `all_kernels` that of their sum. `settings` tells apart the rows of a graph that was run several times: device,
+    threads, passes, sizes, options.
     """
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -62,6 +63,12 @@ def latency_csv(results: Sequence[Result]) -> str:
         median_us = median_seconds(result.timing.samples_ns) * 1e6
         head, tail = [result.graph_id, result.graph], conditions(result)
         table.writerow([*head, "end_to_end", "", 1, f"{median_us:.3f}", f"{median_us:.3f}", "1.0000", tail])
+        if result.kernels:
+            total, calls = (
+                sum(kernel.total_us for kernel in result.kernels),
+                sum(kernel.calls for kernel in result.kernels),
+            )
+            table.writerow([*head, "all_kernels", "", calls, f"{total:.3f}", "", f"{total / median_us:.4f}", tail])
         for kernel in sorted(result.kernels, key=lambda kernel: -kernel.total_us):
             times = [f"{kernel.total_us:.3f}", f"{kernel.total_us / kernel.calls:.3f}"]
             share = f"{kernel.total_us / median_us:.4f}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from statistics import median
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from graphnet.analyze.frame import CORRECT_AT, samples
+from graphnet.analyze.frame import CORRECT_AT, covered_share, samples
 from graphnet.analyze.groups import Settings, by_column, by_settings
 from graphnet.analyze.score import scores
 from graphnet.analyze.stats import geometric_mean
@@ -52,6 +53,23 @@ def verdict_table(results: Sequence[Result]) -> Table:
         mean = f"{geometric_mean(totals):.2f}" if totals else "-"
         table.add_row(Text(name), *map(str, counts), f"{share:.1%}", mean)
     return table
+
+
+def coverage_table(results: Sequence[Result]) -> Table | None:
+    """How much of the end-to-end time the profiled kernels add up to, by compiler; None where nothing was profiled.
+
+    Above 100 % on a machine that was busier while profiling, or where a profiler slows what it measures.
+    """
+    table = Table(title="Kernel times over end-to-end time", title_justify="left")
+    for name in ("compiler", "graphs", "median", "lowest", "highest", "median with GraphIR nodes"):
+        table.add_column(name, justify="left" if name == "compiler" else "right")
+    for name, mine in by_column(results).items():
+        shares = [share for result in mine if (share := covered_share(result)) is not None]
+        named = [share for result in mine if (share := covered_share(result, only_named=True)) is not None]
+        if shares:
+            figures = (median(shares), min(shares), max(shares), median(named))
+            table.add_row(Text(name), str(len(shares)), *(f"{share:.0%}" for share in figures))
+    return table if table.row_count else None
 
 
 def score_table(results: Sequence[Result], baseline: str, p: float, b: float) -> Group:

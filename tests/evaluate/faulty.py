@@ -115,6 +115,17 @@ class HangsInPreload(Faulty):
         time.sleep(1000)
 
 
+class TwoDevices(Faulty):
+    """On the CPU and on a device that is absent."""
+
+    devices = ("cpu", "cuda")
+
+    def configure(self, target: Target) -> dict[str, Any]:
+        if target.device != "cpu":
+            raise DeviceNotPresent("no such device")
+        return {}
+
+
 class CpuOracle(Faulty):
     """Right, as a reference, on the CPU with 3 threads and without options; leaves a line in FAULTY_LOG each time."""
 

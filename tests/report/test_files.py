@@ -33,10 +33,11 @@ SETTINGS = "cpu, 1 thread(s), float32, passes default, seed 0, machine unknown"
 
 def test_latency_rows_name_nodes_and_shares() -> None:
     rows = list(csv.DictReader(io.StringIO(files.latency_csv([RESULT, FAILED]))))
-    assert [row["kernel"] for row in rows] == ["end_to_end", "fused", "small"]
+    assert [row["kernel"] for row in rows] == ["end_to_end", "all_kernels", "fused", "small"]
     assert rows[0]["total_us"] == "200.000"
-    assert rows[1]["nodes"] == "n1 n2"
-    assert (rows[1]["calls"], rows[1]["mean_us"], rows[1]["share"]) == ("4", "40.000", "0.8000")
+    assert (rows[1]["calls"], rows[1]["total_us"], rows[1]["share"]) == ("5", "180.000", "0.9000")
+    assert rows[2]["nodes"] == "n1 n2"
+    assert (rows[2]["calls"], rows[2]["mean_us"], rows[2]["share"]) == ("4", "40.000", "0.8000")
     assert {row["graph_id"] for row in rows} == {"GN-2026-CV-001"}
 
 

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from rich.console import Console, RenderableType
 
-from graphnet.compilers import Target
+from graphnet.compilers import Kernel, Target
 from graphnet.errors import UsageError
+from graphnet.evaluate.probe import Probe
 from graphnet.evaluate.records import Result, Timing
 from graphnet.ir.graph import Graph, Input
 from graphnet.report import tables
@@ -78,3 +79,30 @@ def test_a_baseline_that_was_not_run_is_refused() -> None:
 def test_failures_name_their_stage() -> None:
     failed = msgspec.structs.replace(RESULTS[1], verdict="timeout", stage="compile")
     assert "timeout (compile)" in shown(tables.summary_table([RESULTS[0], failed]))
+
+
+def test_coverage_is_of_end_to_end_time() -> None:
+    kernels = (Kernel(name="a", nodes=("n",), calls=1, total_us=1500.0), Kernel(name="b", calls=2, total_us=300.0))
+    results = [msgspec.structs.replace(record("jax", 2.0), kernels=kernels), record("torch", 4.0)]
+    table = tables.coverage_table(results)
+    assert table is not None
+    assert [part.strip() for part in shown(table).splitlines()[4].strip("│").split("│")] == [
+        "jax", "1", "90%", "90%", "90%", "75%",
+    ]  # fmt: skip
+    assert tables.coverage_table([record("torch", 4.0)]) is None
+
+
+def test_compilers_show_devices_and_what_is_absent() -> None:
+    table = shown(
+        tables.compiler_table(
+            [
+                Probe(compiler="jax", variants=("fast-math",), versions={"jax": "1.2"},
+                      devices={"cpu": "", "cuda": "jax: device 'cuda' is not on this machine"}),
+                Probe(compiler="tvm", problem="compiler 'tvm' needs: pip install apache-tvm"),
+            ]
+        )
+    )  # fmt: skip
+    assert "jax 1.2" in table
+    assert ":fast-math" in table
+    assert "jax on cuda: jax: device 'cuda' is not on this machine" in table
+    assert "tvm: compiler 'tvm' needs: pip install apache-tvm" in table
