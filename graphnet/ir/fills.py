@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterator, Mapping
-from math import isfinite, prod
+from math import prod
 from typing import get_args
 
 from graphnet.errors import GraphBindError, GraphFormatError
@@ -208,5 +208,5 @@ def _check_bound(number: int | float, dtype: str, where: str) -> None:
             raise GraphFormatError(f"{number} is no finite {dtype}", where=where)
         return
     low, high = (0, 1) if dtype == "bool" else INTEGER_RANGES[dtype]
-    if not isfinite(number) or number != int(number) or not low <= number <= high:
+    if not low <= number <= high or number != int(number):
         raise GraphFormatError(f"{number} is no {dtype}, which is {low} to {high}", where=where)

@@ -193,6 +193,8 @@ EDITS: list[tuple[str, Callable[[Document], None], str, str]] = [
     ("uniform-crossed", put(*F, value={"kind": "uniform", "low": 2, "high": 1}), W_AT + ".fill.low", "above high"),
     ("uniform-fraction", put("weights", "axes", "fill", value={"kind": "uniform", "low": 0, "high": 1.5}),
      "$.weights.axes.fill.high", "1.5 is no int64"),
+    ("uniform-beyond-floats", put("weights", "axes", "fill", value={"kind": "uniform", "low": 0, "high": 10**400}),
+     "$.weights.axes.fill.high", "is no int64"),
     ("uniform-symbol-unknown", put("inputs", 0, value={"name": "x", "dtype": "int64", "shape": ["batch"],
      "fill": {"kind": "uniform", "low": 0, "high": "rows-1"}}), "$.inputs[0].fill.high", "'rows'"),
     ("uniform-index-into-nothing", put("inputs", 0, value={"name": "x", "dtype": "int64", "shape": ["batch"],
