@@ -113,7 +113,8 @@ def _walk(where: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _exact_path(data: bytes, where: str) -> str:
     """Replace each `[...]`, msgspec's word for "some key", by the key, found by halving the object.
 
-    Members beside the path are cut away, so that the search is short.
+    Members beside the path are cut away, so that the search is short. The path ends where the document has another form
+    than the one that msgspec found wrong: of a key that is there twice, only the last one is seen here.
     """
     try:
         document = json.loads(data, parse_float=_finite)
@@ -122,6 +123,8 @@ def _exact_path(data: bytes, where: str) -> str:
     exact, current, wanted = "$", document, _generic(where)
     step: str | int
     for name, index in _STEP.findall(where):
+        if not _has(current, name, index):
+            break
         if index == "...":
             key = _culprit(document, current, wanted)
             exact, step = member(exact, key), key
@@ -136,6 +139,13 @@ def _exact_path(data: bytes, where: str) -> str:
             break
         current = current[step]
     return exact
+
+
+def _has(current: Any, name: str, index: str) -> bool:
+    """Whether a step of a path can be taken from `current`; a missing member is one that a path may end with."""
+    if index.isdigit():
+        return isinstance(current, list) and int(index) < len(current)
+    return isinstance(current, dict) and bool(name or current)
 
 
 def _culprit(document: Any, entries: dict[str, Any], wanted: str) -> str:

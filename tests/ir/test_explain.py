@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from graphnet.errors import GraphFormatError
-from graphnet.ir import explain
+from graphnet.ir import explain, fileio
 from graphnet.ir.graph import Graph
 
 
@@ -57,3 +57,12 @@ def test_key_twice_deep_within() -> None:
     with pytest.raises(GraphFormatError, match="'twice' is there twice") as caught:
         explain.check_members(data.encode())
     assert caught.value.where == "$.nodes[1].attrs.then.weights"
+
+
+@pytest.mark.parametrize("last", [b'"p"', b"[]", b"{}", b"null", b'{"fill": 3}', b'{"fill": {"data": {}}}'])
+def test_the_path_ends_where_a_key_that_is_there_twice_hides_the_error(last: bytes) -> None:
+    wrong = b'{"dtype": "uint8", "shape": [1], "fill": {"kind": "values", "data": [null]}}'
+    data = b'{"format": "graphnet/1", "name": "g", "weights": {"b": %s, "b": %s}}' % (wrong, last)
+    with pytest.raises(GraphFormatError) as caught:
+        fileio.loads(data)
+    assert caught.value.where.startswith("$.weights")
