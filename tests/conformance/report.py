@@ -1,4 +1,4 @@
-"""`python -m tests.conformance.report torch`: the pass rate of a compiler and every case that it does not pass."""
+"""`python -m tests.conformance.report torch [--all]`: the pass rate of compilers and the cases that do not pass."""
 
 from __future__ import annotations
 
@@ -9,24 +9,34 @@ from graphnet import compilers
 from tests.conformance import harness
 from tests.conformance.isolated import Isolated
 
+SHOWN = 6
 
-def main(names: list[str]) -> None:
-    cases = harness.cases()
+
+def main(arguments: list[str]) -> None:
+    """With `--all` every case is named, not the first few of each kind."""
+    names = [name for name in arguments if name != "--all"] or ["torch"]
+    shown = None if "--all" in arguments else SHOWN
     for name in names:
-        compiler = Isolated(name, compilers.Target(threads=1))
-        failures: dict[str, list[str]] = defaultdict(list)
-        for case in cases.values():
-            try:
-                harness.check(case, compiler.run(case))
-            except Exception as error:
-                failures[f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"].append(case.name)
-        compiler.close()
-        failed = sum(map(len, failures.values()))
-        print(f"{name}: {len(cases) - failed} of {len(cases)} node tests pass ({1 - failed / len(cases):.1%})")
+        failures = failing(name)
+        count, total = sum(map(len, failures.values())), len(harness.cases())
+        print(f"{name}: {total - count} of {total} node tests pass ({1 - count / total:.1%})")
         for message, tests in sorted(failures.items(), key=lambda item: -len(item[1])):
             print(f"  {len(tests):4} {message}")
-            print(f"       {', '.join(tests[:6])}{' ...' if len(tests) > 6 else ''}")
+            print(f"       {', '.join(tests[:shown])}{' ...' if shown and len(tests) > shown else ''}")
+
+
+def failing(name: str) -> dict[str, list[str]]:
+    """Cases that a compiler does not pass, by what went wrong."""
+    compiler = Isolated(name, compilers.Target(threads=1))
+    failures: dict[str, list[str]] = defaultdict(list)
+    for case in harness.cases().values():
+        try:
+            harness.check(case, compiler.run(case))
+        except Exception as error:
+            failures[f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"].append(case.name)
+    compiler.close()
+    return failures
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["torch"])
+    main(sys.argv[1:])

@@ -52,7 +52,7 @@ class NumpyProgram:
 
     def run(self) -> None:
         """One inference."""
-        self._results = list(self._evaluator.run(self._names, self._inputs))
+        self._results = [np.asarray(found) for found in self._evaluator.run(self._names, self._inputs)]
 
     def outputs(self) -> Sequence[np.ndarray]:
         """Copies of the outputs in graph order."""
