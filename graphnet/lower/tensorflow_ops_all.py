@@ -1,0 +1,24 @@
+"""The complete TensorFlow table: importing this module registers every family of rules."""
+
+from __future__ import annotations
+
+from graphnet.lower import (
+    tensorflow_ops_index,
+    tensorflow_ops_nn,
+    tensorflow_ops_norm,
+    tensorflow_ops_pool,
+    tensorflow_ops_reduce,
+    tensorflow_ops_shape,
+)
+from graphnet.lower.tensorflow_ops import TENSORFLOW
+
+FAMILIES = (
+    tensorflow_ops_index,
+    tensorflow_ops_nn,
+    tensorflow_ops_norm,
+    tensorflow_ops_pool,
+    tensorflow_ops_reduce,
+    tensorflow_ops_shape,
+)
+
+__all__ = ["FAMILIES", "TENSORFLOW"]
