@@ -1,42 +1,65 @@
-"""`python -m tests.conformance.report torch [--all]`: the pass rate of compilers and the cases that do not pass."""
+"""Pass rates of compilers on ONNX's node tests, and the cases that do not pass.
+
+    python -m tests.conformance.report torch jax          # the first few names of each kind of failure
+    python -m tests.conformance.report torch --all        # every name
+    python -m tests.conformance.report torch --case 'test_gru_*'    # the whole message of each of these cases
+"""
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import defaultdict
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
 from graphnet import compilers
 from tests.conformance import harness
 from tests.conformance.isolated import Isolated
 
-SHOWN = 6
+SHOWN, MESSAGE = 6, 120
 
 
-def main(arguments: list[str]) -> None:
-    """With `--all` every case is named, not the first few of each kind."""
-    names = [name for name in arguments if name != "--all"] or ["torch"]
-    shown = None if "--all" in arguments else SHOWN
-    for name in names:
-        failures = failing(name)
-        count, total = sum(map(len, failures.values())), len(harness.cases())
-        print(f"{name}: {total - count} of {total} node tests pass ({1 - count / total:.1%})")
-        for message, tests in sorted(failures.items(), key=lambda item: -len(item[1])):
-            print(f"  {len(tests):4} {message}")
-            print(f"       {', '.join(tests[:shown])}{' ...' if shown and len(tests) > shown else ''}")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("compilers", nargs="+")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--case", default="*")
+    options = parser.parse_args()
+    for name in options.compilers:
+        found = messages(name, options.case)
+        failed = {case: message for case, message in found.items() if message}
+        print(f"{name}: {len(found) - len(failed)} of {len(found)} node tests pass ({1 - len(failed) / len(found):.1%})")
+        if options.case == "*":
+            _print_groups(failed, None if options.all else SHOWN)
+        else:
+            for case, message in found.items():
+                print(f"{case}: {message or 'passes'}")
 
 
-def failing(name: str) -> dict[str, list[str]]:
-    """Cases that a compiler does not pass, by what went wrong."""
+def messages(name: str, pattern: str = "*") -> dict[str, str]:
+    """For each case what went wrong, `""` if it passes."""
     compiler = Isolated(name, compilers.Target(threads=1))
-    failures: dict[str, list[str]] = defaultdict(list)
+    found = {}
     for case in harness.cases().values():
+        if not fnmatchcase(case.name, pattern):
+            continue
         try:
             harness.check(case, compiler.run(case))
+            found[case.name] = ""
         except Exception as error:
-            failures[f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"].append(case.name)
+            found[case.name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
     compiler.close()
-    return failures
+    return found
+
+
+def _print_groups(failed: Mapping[str, str], shown: int | None) -> None:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for case, message in failed.items():
+        groups[message[:MESSAGE]].append(case)
+    for message, cases in sorted(groups.items(), key=lambda item: -len(item[1])):
+        print(f"  {len(cases):4} {message}")
+        print(f"       {', '.join(cases[:shown])}{' ...' if shown and len(cases) > shown else ''}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
