@@ -22,6 +22,8 @@ from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import Graph
 
 LEVELS = ("O0", "O1", "O2", "O3")
+PRECISION = ("--iree-input-demote-f64-to-f32=false", "--iree-input-demote-i64-to-i32=false")
+"""Dtypes are kept: IREE computes float64 in float32 unless told otherwise."""
 _DIAGNOSTIC = re.compile(r'error: loc\((?:fused\[)?"([^"]+)"')
 _NO_LOWERING = ("failed to legalize", "Unhandled ONNX", "Unknown ONNX", "Unsupported")
 _MESSAGE_LIMIT = 500
@@ -182,7 +184,7 @@ def _flags(target: Target) -> list[str]:
         raise UsageError(f"iree: option opt_level={level} is unknown; use {', '.join(LEVELS)}")
     given = [*shlex.split(target.spec), *shlex.split(str(target.options.get("flags", "")))]
     stated = {flag.partition("=")[0] for flag in given}
-    ours = (*_device(target).flags, f"--iree-opt-level={level}")
+    ours = (*_device(target).flags, *PRECISION, f"--iree-opt-level={level}")
     return [*(flag for flag in ours if flag.partition("=")[0] not in stated), *given]
 
 

@@ -1,0 +1,120 @@
+"""GraphIR through tinygrad's ONNX front end. Importing it opens the default device: set that first."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from tinygrad.dtype import DTYPES_DICT
+from tinygrad.nn.onnx import OnnxRunner, onnx_ops, required_input_python_consts
+from tinygrad.tensor import Tensor
+
+from graphnet.compilers.base import Tensors
+from graphnet.errors import UnsupportedOp
+from graphnet.ir import onnx_bridge
+from graphnet.ir import tensors as tensors_
+from graphnet.ir.graph import Graph, Input, Value
+from graphnet.rewrite.decompose import decompose
+
+DECOMPOSED = frozenset({"RMSNormalization", "RotaryEmbedding"})
+"""Composite operators that tinygrad's ONNX front end lacks, or has in a narrower form."""
+_MESSAGE_LIMIT = 400
+CARRIERS = {"bfloat16": np.uint16}
+"""Dtypes that numpy lacks, with the one that carries their bits."""
+
+
+class Model:
+    """A graph in tinygrad's runner; parameters and buffers are inputs of it, held on the device."""
+
+    def __init__(self, graph: Graph, tensors: Tensors) -> None:
+        """Raises UnsupportedOp."""
+        self._graph = decompose(graph, DECOMPOSED)
+        _check(self._graph)
+        outside = {name: weight for name, weight in self._graph.weights.items() if weight.role != "constant"}
+        inside = {name: weight for name, weight in self._graph.weights.items() if name not in outside}
+        inputs = (Input(name=name, dtype=weight.dtype, shape=weight.shape) for name, weight in outside.items())
+        model = msgspec.structs.replace(self._graph, inputs=(*graph.inputs, *inputs), weights=inside)
+        literals = tensors_.weights(model) | {name: tensors[name] for name in inside if name in tensors}
+        self._runner = _read(onnx_bridge.to_onnx(model, literals).SerializeToString())
+        self._weights = {name: to_tensor(tensors[name], weight.dtype) for name, weight in outside.items()}
+        self.values: dict[str, Tensor] = {}
+        """Every value of the last call, by name."""
+
+    def __call__(self, inputs: Mapping[str, Tensor]) -> list[Tensor]:
+        """The outputs in graph order, not yet computed. Raises UnsupportedOp, RuntimeError with the node's name."""
+        given = self._weights | dict(inputs)
+        try:
+            self._runner({name: given[name] for name in self._runner.graph_inputs})
+        except Exception as error:
+            node = self._graph.nodes[self._runner.position]
+            place = f"ai.onnx::{node.op} (node '{node.name}')"
+            cause = " ".join(str(error).split())[:_MESSAGE_LIMIT]
+            if isinstance(error, NotImplementedError | TypeError):
+                raise UnsupportedOp(f"tinygrad: no lowering for {place}: {cause}") from error
+            raise RuntimeError(f"tinygrad: {place}: {type(error).__name__}: {cause}") from error
+        self.values = self._runner.graph_values
+        return [self.values[name] for name in self._graph.outputs]
+
+
+def _read(model: bytes) -> _Runner:
+    with tempfile.TemporaryDirectory(prefix="graphnet-tinygrad-") as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(model)
+        try:
+            runner = _Runner(path)
+        except (KeyError, ValueError) as error:
+            raise UnsupportedOp(f"tinygrad: its ONNX front end cannot read the model: {error}") from error
+        for value in runner.graph_values.values():
+            if isinstance(value, Tensor):
+                value.realize()
+    return runner
+
+
+class _Runner(OnnxRunner):  # type: ignore[misc]
+    """tinygrad's runner, which can tell the node that it is at."""
+
+    position = -1
+
+    def __call__(self, inputs: Mapping[str, Tensor], debug: int = 0) -> dict[str, Tensor]:
+        self.position = -1
+        found: dict[str, Tensor] = super().__call__(inputs, debug)
+        return found
+
+    def _select_op(self, op: str, required_opset: Any) -> Any:
+        self.position += 1
+        return super()._select_op(op, required_opset)
+
+
+def _check(graph: Graph) -> None:
+    """Refuse operators that the front end lacks, and inputs that it needs as literals but that a run determines."""
+    fixed = set(graph.weights)
+    for node in graph.nodes:
+        if node.domain or node.op not in onnx_ops:
+            raise UnsupportedOp(f"tinygrad: no lowering for {node.domain or 'ai.onnx'}::{node.op} (node '{node.name}')")
+        for index in required_input_python_consts.get(node.op, ()):
+            if index < len(node.inputs) and node.inputs[index] and node.inputs[index] not in fixed:
+                raise UnsupportedOp(
+                    f"tinygrad: ai.onnx::{node.op} (node '{node.name}') needs its input '{node.inputs[index]}' as a"
+                    " literal, and a run determines it"
+                )
+        if all(name in fixed for name in node.inputs if name):
+            fixed |= set(node.outputs)
+
+
+def to_tensor(array: np.ndarray, dtype: str) -> Tensor:
+    """A buffer on the device with a copy of the array."""
+    carrier = CARRIERS.get(dtype)
+    value = Tensor(np.ascontiguousarray(array).view(carrier) if carrier else array).clone()
+    return (value.bitcast(DTYPES_DICT[dtype]).clone() if carrier else value).reshape(array.shape).realize()
+
+
+def to_array(value: Tensor, type_: Value) -> np.ndarray:
+    """A copy on the host, with the graph's dtype."""
+    carrier = CARRIERS.get(type_.dtype)
+    found = value.bitcast(DTYPES_DICT["uint16"]).numpy() if carrier else value.numpy()
+    array: np.ndarray = np.array(found.view(tensors_.numpy_dtype(type_.dtype)) if carrier else found)
+    return array

@@ -1,0 +1,48 @@
+"""Per-kernel times of a captured tinygrad JIT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tinygrad.device import Device
+from tinygrad.engine.realize import ExecContext, get_call_name, pm_exec
+from tinygrad.helpers import ansistrip, perf_counter_us
+from tinygrad.tensor import Tensor
+from tinygrad.uop.ops import Ops, UOp
+
+from graphnet.compilers.base import Kernel
+
+PROFILED_RUNS = 5
+
+
+def profile(jit: Any, inputs: Mapping[str, Tensor]) -> list[Kernel]:
+    """Kernels in order, each waited for; the scheduler does not keep what a kernel was made from, so no nodes."""
+    buffers = tuple(value.uop.base for _, value in sorted(inputs.items()))
+    calls = list(_calls(jit.captured.linear))
+    times = [0.0] * len(calls)
+    for _ in range(PROFILED_RUNS):
+        for index, call in enumerate(calls):
+            times[index] += _run(call, buffers)
+    return [
+        Kernel(name=ansistrip(get_call_name(call, call.src[1:])), calls=1, total_us=total / PROFILED_RUNS)
+        for call, total in zip(calls, times, strict=True)
+    ]
+
+
+def _calls(linear: UOp) -> Iterator[UOp]:
+    """Kernels and copies, those of batches included."""
+    for call in linear.src:
+        if call.src[0].op is Ops.CUSTOM_FUNCTION and call.src[0].arg == "graph":
+            yield from _calls(call.src[0].src[0])
+        else:
+            yield call
+
+
+def _run(call: UOp, inputs: tuple[UOp, ...]) -> float:
+    """Microseconds: what the device says, else what the clock says."""
+    start = perf_counter_us()
+    seconds = pm_exec.rewrite(call, ExecContext(input_uops=inputs, jit=True, wait=True))
+    Device[Device.DEFAULT].synchronize()
+    told = [one for one in seconds or () if one is not None]
+    return float(sum(told) * 1e6 if told else perf_counter_us() - start)
