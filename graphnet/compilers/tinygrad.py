@@ -23,7 +23,7 @@ from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_
 from graphnet.compilers.tinygrad_profile import profile
 from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir import tensors as tensors_
-from graphnet.ir.graph import Graph
+from graphnet.ir.graph import Graph, Input
 from graphnet.rewrite.decompose import decomposed
 
 
@@ -104,12 +104,7 @@ class TinygradProgram:
         self._to_tensor = front_end.to_tensor
         self._to_array = front_end.to_array
         self._jit = TinyJit(self._infer)
-        self.bind(
-            {
-                item.name: np.zeros([int(dim) for dim in item.shape], tensors_.numpy_dtype(item.dtype))
-                for item in graph.inputs
-            }
-        )
+        self.bind({item.name: _zeros(item) for item in graph.inputs})
         for _ in range(2):
             self.run()
 
@@ -123,7 +118,7 @@ class TinygradProgram:
     def run(self) -> None:
         """One inference, complete on return."""
         self._outputs = self._jit(**self._inputs)
-        Device[Device.DEFAULT].synchronize()
+        Device[Device.DEFAULT].synchronize()  # type: ignore[no-untyped-call]
 
     def outputs(self) -> Sequence[np.ndarray]:
         """Copies of the outputs in graph order."""
@@ -135,6 +130,10 @@ class TinygradProgram:
     def kernels(self) -> Sequence[Kernel]:
         """Time of each kernel of the captured JIT over a few runs."""
         return profile(self._jit, self._inputs)
+
+
+def _zeros(item: Input) -> np.ndarray:
+    return np.zeros([int(size) for size in item.shape], tensors_.numpy_dtype(item.dtype))
 
 
 def _clang() -> str:

@@ -74,12 +74,12 @@ def _read(model: bytes) -> _Runner:
     return runner
 
 
-class _Runner(OnnxRunner):  # type: ignore[misc]
+class _Runner(OnnxRunner):
     """tinygrad's runner, which can tell the node that it is at."""
 
     position = -1
 
-    def __call__(self, inputs: Mapping[str, Tensor], debug: int = 0) -> dict[str, Tensor]:
+    def __call__(self, inputs: dict[str, Tensor], debug: int = 0) -> dict[str, Tensor]:
         self.position = -1
         found: dict[str, Tensor] = super().__call__(inputs, debug)
         return found

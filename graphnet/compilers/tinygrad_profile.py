@@ -9,7 +9,8 @@ from tinygrad.device import Device
 from tinygrad.engine.realize import ExecContext, get_call_name, pm_exec
 from tinygrad.helpers import ansistrip, perf_counter_us
 from tinygrad.tensor import Tensor
-from tinygrad.uop.ops import Ops, UOp
+from tinygrad.uop import Ops
+from tinygrad.uop.ops import UOp
 
 from graphnet.compilers.base import Kernel
 
@@ -43,6 +44,6 @@ def _run(call: UOp, inputs: tuple[UOp, ...]) -> float:
     """Microseconds: what the device says, else what the clock says."""
     start = perf_counter_us()
     seconds = pm_exec.rewrite(call, ExecContext(input_uops=inputs, jit=True, wait=True))
-    Device[Device.DEFAULT].synchronize()
+    Device[Device.DEFAULT].synchronize()  # type: ignore[no-untyped-call]
     told = [one for one in seconds or () if one is not None]
     return float(sum(told) * 1e6 if told else perf_counter_us() - start)
