@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from graphnet.errors import GraphFormatError
@@ -28,6 +29,8 @@ UNIFORM_LIMIT = 1 << 20
 """Elements of an array that repeats one number (Expand, ConstantOfShape), or whose size depends on its data."""
 _GROWS = frozenset({"Expand", "ConstantOfShape"})
 _SIZED_BY_DATA = frozenset({"NonZero", "Unique", "Compress"})
+_DEFAULTS_IGNORED = frozenset({"STFT"})
+"""ONNX's inference takes an absent `onesided` for 0, the standard for 1."""
 _READS_DATA = frozenset({
     "Reshape", "Expand", "ConstantOfShape", "Range", "Slice", "Split", "Tile", "Pad", "Resize", "Upsample", "OneHot",
     "TopK", "Squeeze", "Unsqueeze", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
@@ -257,6 +260,8 @@ class Inference:
 
 
 def _infer_now(node: Node, types: list[Value | None], data: list[Data | None]) -> list[Result]:
+    if node.op in _DEFAULTS_IGNORED and not node.domain:
+        node = msgspec.structs.replace(node, attrs=attributes_with_defaults(node))
     results = infer_types(node, types, data)
     if node.domain or all(r is not None and r[1] is not None and None not in r[1] for r in results):
         return results
