@@ -147,9 +147,9 @@ class OpenVinoProgram:
         self._bind(self._request)
 
     def _bind(self, request: ov.InferRequest) -> None:
-        for port in self._compiled.inputs:
-            name = next(name for name in port.names if name in self._inputs)  # outputs that are copies name it too
-            request.set_tensor(name, ov.Tensor(self._inputs[name], port.shape, port.element_type))
+        for index, port in enumerate(self._compiled.inputs):
+            array = self._inputs[port.node.get_friendly_name()]
+            request.set_input_tensor(index, ov.Tensor(array, port.shape, port.element_type))
 
     def run(self) -> None:
         """One inference, complete on return."""
@@ -298,21 +298,21 @@ def _effective(compiled: ov.CompiledModel) -> dict[str, Any]:
 
 def _bytes(array: np.ndarray, dtype: str) -> np.ndarray:
     """The memory of a contiguous, writable array; numbers of 4 bits two to a byte, the first in the low half."""
-    flat = np.require(array, requirements=("C", "W")).reshape(-1).view(np.uint8)
+    flat: np.ndarray = np.require(array, requirements=("C", "W")).reshape(-1).view(np.uint8)
     if dtype not in _PACKED:
         return flat
     halves = np.append(flat & 15, np.zeros(flat.size % 2, np.uint8))
-    return halves[::2] | halves[1::2] << 4
+    packed: np.ndarray = halves[::2] | halves[1::2] << 4
+    return packed
 
 
 def _array(tensor: ov.Tensor, dtype: str) -> np.ndarray:
     """A copy, of the graph's dtype: the library shows formats that numpy lacks as other ones."""
+    array: np.ndarray = np.array(tensor.data)
     shape = tuple(tensor.shape)
-    if dtype not in _PACKED:
-        copied: np.ndarray = np.array(tensor.data).view(ir_tensors.numpy_dtype(dtype))
-        return np.reshape(copied, shape)
-    packed = np.array(tensor.data).view(np.uint8)
-    halves = np.stack([packed & 15, packed >> 4], -1).reshape(-1)[: math.prod(shape)]
-    if dtype == "int4":
-        halves = (halves ^ 8).astype(np.int8) - 8
-    return halves.view(ir_tensors.numpy_dtype(dtype)).reshape(shape)
+    if dtype in _PACKED:
+        packed = array.view(np.uint8)
+        array = np.stack([packed & 15, packed >> 4], -1).reshape(-1)[: math.prod(shape)]
+        if dtype == "int4":
+            array = (array ^ 8).astype(np.int8) - 8
+    return np.reshape(array.view(ir_tensors.numpy_dtype(dtype)), shape)

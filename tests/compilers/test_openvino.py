@@ -1,0 +1,327 @@
+"""OpenVINO: values, the policy of threads and precision, passes, properties, and which nodes a kernel covers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from graphnet import compilers
+from graphnet.compilers import Profiled, Target
+from graphnet.compilers.openvino import OpenVino, OpenVinoProgram
+from graphnet.compilers.openvino_profile import covered_nodes, kernel_times
+from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
+from graphnet.ir import tensors
+from graphnet.ir.graph import DType, Fill, Graph, Input, Node, Normal, Uniform, Value, Weight
+
+
+def conv_net() -> Graph:
+    """Conv, BatchNormalization, Relu, GlobalAveragePool on 1x8x16x16."""
+
+    def per_channel(fill: Fill) -> Weight:
+        return Weight(dtype="float32", shape=(16,), fill=fill)
+
+    shape = (1, 16, 14, 14)
+    return Graph(
+        name="net", inputs=(Input(name="x", dtype="float32", shape=(1, 8, 16, 16)),), outputs=("y",),
+        weights={
+            "w": Weight(dtype="float32", shape=(16, 8, 3, 3), fill=Normal(std=0.1)),
+            "scale": per_channel(Normal(mean=1.0, std=0.1)), "bias": per_channel(Normal()),
+            "mean": per_channel(Normal()), "var": per_channel(Uniform(low=0.5, high=1.5)),
+        },
+        nodes=(
+            Node(op="Conv", name="conv", inputs=("x", "w"), outputs=("c",)),
+            Node(op="BatchNormalization", name="norm", inputs=("c", "scale", "bias", "mean", "var"), outputs=("n",)),
+            Node(op="Relu", name="act", inputs=("n",), outputs=("r",)),
+            Node(op="GlobalAveragePool", name="pool", inputs=("r",), outputs=("y",)),
+        ),
+        values={
+            "c": Value(dtype="float32", shape=shape), "n": Value(dtype="float32", shape=shape),
+            "r": Value(dtype="float32", shape=shape), "y": Value(dtype="float32", shape=(1, 16, 1, 1)),
+        },
+    )  # fmt: skip
+
+
+def by_hand(x: np.ndarray, w: dict[str, np.ndarray]) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64)[0], (3, 3), axis=(1, 2))
+    conv = np.einsum("cyxhw,ochw->oyx", windows, w["w"].astype(np.float64))
+    norm = (conv - w["mean"][:, None, None]) / np.sqrt(w["var"][:, None, None] + 1e-5)
+    norm = norm * w["scale"][:, None, None] + w["bias"][:, None, None]
+    pooled: np.ndarray = np.maximum(norm, 0).mean((1, 2)).reshape(1, 16, 1, 1)
+    return pooled
+
+
+def product(size: int) -> Graph:
+    """Of two matrices float32[size, size]."""
+    shape = (size, size)
+    return Graph(
+        name="product", inputs=tuple(Input(name=name, dtype="float32", shape=shape) for name in "ab"), outputs=("y",),
+        nodes=(Node(op="MatMul", name="matmul", inputs=("a", "b"), outputs=("y",)),),
+        values={"y": Value(dtype="float32", shape=shape)},
+    )  # fmt: skip
+
+
+def unary(op: str, dtype: DType = "float32", size: int = 5, domain: str = "") -> Graph:
+    return Graph(
+        name="unary", inputs=(Input(name="x", dtype=dtype, shape=(size,)),), outputs=("y",),
+        nodes=(Node(op=op, name="n", inputs=("x",), outputs=("y",), domain=domain),),
+        values={"y": Value(dtype=dtype, shape=(size,))},
+    )  # fmt: skip
+
+
+def compiled(graph: Graph, target: Target | None = None, seed: int = 0) -> OpenVinoProgram:
+    return OpenVino().compile(graph, tensors.weights(graph, seed), target or Target())
+
+
+def outputs(program: OpenVinoProgram, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    program.bind(inputs)
+    program.run()
+    return list(program.outputs())
+
+
+def test_values_against_a_hand_calculation() -> None:
+    graph, target = conv_net(), Target()
+    assert OpenVino().configure(target)["threads"] == 1
+    weights, program, found = tensors.weights(graph, 3), compiled(graph, seed=3), []
+    for seed in (1, 2):
+        inputs = tensors.inputs(graph, seed)
+        found.append((outputs(program, inputs), by_hand(inputs["x"], weights)))
+    for [actual], expected in found:
+        assert actual.dtype == np.float32
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_inputs_are_read_in_place_and_left_as_they_are() -> None:
+    program, x = compiled(unary("Relu")), np.array([-1, 2, -3, 4, 5], np.float32)
+    [first] = outputs(program, {"x": x})
+    np.testing.assert_array_equal(x, [-1, 2, -3, 4, 5])
+    x[:] = [6, -7, 8, -9, 10]
+    program.run()
+    np.testing.assert_array_equal(program.outputs()[0], [6, 0, 8, 0, 10])
+    np.testing.assert_array_equal(first, [0, 2, 0, 4, 5])
+
+
+def test_an_output_that_is_an_input() -> None:
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(outputs(compiled(unary("Identity")), {"x": x})[0], x)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("bfloat16", np.array([1.5, -2.25, 3e38, 0, -0.125], ml_dtypes.bfloat16)),
+        ("float16", np.array([1.5, -2.25, 65504, 0, -0.125], np.float16)),
+        ("int4", np.array([-8, 7, 3, 0, -1], ml_dtypes.int4)),
+        ("uint4", np.array([15, 7, 3, 0, 8], ml_dtypes.uint4)),
+        ("float8e4m3fn", np.array([1.5, -2.25, 448, 0, -0.125], ml_dtypes.float8_e4m3fn)),
+        ("bool", np.array([True, False, True, True, False])),
+    ],
+)
+def test_formats_that_numpy_lacks_go_in_and_out(dtype: DType, values: np.ndarray) -> None:
+    [result] = outputs(compiled(unary("Identity", dtype)), {"x": values})
+    assert result.dtype == values.dtype
+    np.testing.assert_array_equal(result.astype(np.float64), values.astype(np.float64))
+
+
+def test_float32_is_float32() -> None:
+    """A product over 512 terms: bfloat16 has errors above 1e-3, float32 about 1e-6."""
+    graph, target = product(512), Target()
+    program, inputs = compiled(graph, target), tensors.inputs(graph, 0)
+    exact = inputs["a"].astype(np.float64) @ inputs["b"].astype(np.float64)
+    assert np.abs(outputs(program, inputs)[0] - exact).max() / np.abs(exact).max() < 1e-5
+    assert program.details["precision"] == "f32"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_that_work(threads: int) -> None:
+    """By the processor time of each thread."""
+    graph = product(700)
+    program = compiled(graph, Target(threads=threads))
+    assert program.details["threads"] == threads
+    assert program.details["streams"] == 1
+    program.bind(tensors.inputs(graph, 0))
+    program.run()
+    before = busy()
+    end = time.perf_counter() + 1
+    while time.perf_counter() < end:
+        program.run()
+    spent = {task: ticks - before.get(task, 0) for task, ticks in busy().items()}
+    assert sum(ticks > 0.05 * sum(spent.values()) for ticks in spent.values()) == min(threads, os.cpu_count() or 1)
+
+
+def busy() -> dict[str, int]:
+    """User and system ticks of each thread of this process."""
+    found = {}
+    for task in Path("/proc/self/task").iterdir():
+        fields = (task / "stat").read_text().rpartition(")")[2].split()
+        found[task.name] = int(fields[11]) + int(fields[12])
+    return found
+
+
+def test_import_starts_no_thread_and_no_telemetry() -> None:
+    code = (
+        "import json, os, sys; from graphnet import compilers; compilers.get('openvino').preload();"
+        "print(json.dumps([len(os.listdir('/proc/self/task')), any('telemetry' in name for name in sys.modules),"
+        " 'openvino.tools.ovc' in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert json.loads(done.stdout) == [1, False, False]
+
+
+def test_kernels_cover_every_node_once() -> None:
+    graph = conv_net()
+    program = compiled(graph)
+    assert isinstance(program, Profiled)
+    program.bind(tensors.inputs(graph, 0))
+    kernels = program.kernels()
+    assert sorted(name for kernel in kernels for name in kernel.nodes) == ["act", "conv", "norm", "pool"]
+    assert any(set(kernel.nodes) == {"conv", "norm", "act"} for kernel in kernels)
+    assert all(kernel.calls == 1 for kernel in kernels)
+    assert sum(kernel.total_us for kernel in kernels) > 0
+
+
+def operation(name: str, info: dict[str, str] | None = None, readers: tuple[Any, ...] = (), type_: str = "Op") -> Any:
+    """As much of an operation of a model as is read."""
+    ports = [SimpleNamespace(get_node=lambda reader=reader: reader) for reader in readers]
+    output = SimpleNamespace(get_target_inputs=lambda: ports, get_names=set)
+    return SimpleNamespace(
+        get_friendly_name=lambda: name, get_type_name=lambda: type_, outputs=lambda: [output],
+        get_rt_info=lambda: {key: np.array(value) for key, value in (info or {}).items()},
+    )  # fmt: skip
+
+
+def test_nodes_by_original_names() -> None:
+    """Of a chain a -> b,1 -> c: `a` was made of two operations, the name of `b,1` has a comma, that of `c` is lost."""
+    links = (("a", "ia", "oa"), ("b,1", "oa", "ob,1"), ("c", "ob,1", "oc"))
+    nodes = [Node(op="Relu", name=name, inputs=(read,), outputs=(made,)) for name, read, made in links]
+    graph = Graph(
+        name="chain", inputs=(Input(name="ia", dtype="float32", shape=(1,)),), outputs=("oc",), nodes=tuple(nodes),
+        values={name: Value(dtype="float32", shape=(1,)) for name in ("oa", "ob,1", "oc")},
+    )  # fmt: skip
+    last = operation("oc")
+    middle = operation("b,1/WithoutBias", readers=(last,))
+    first = operation("a", readers=(middle,))
+    part = operation("Multiply_7", readers=(first,))
+    imported = SimpleNamespace(get_ordered_ops=lambda: [part, first, middle, last])
+    rows = [
+        operation("x_reorder", {"originalLayersNames": "", "layerType": "Reorder", "execTimeMcs": "3"}),
+        operation("fused", {"originalLayersNames": "Multiply_7,b,1/WithoutBias", "layerType": "Eltwise"}),
+        operation("oc", {"originalLayersNames": "oc", "layerType": "Eltwise", "execTimeMcs": "2"}),
+    ]
+    executed = SimpleNamespace(get_ordered_ops=lambda: rows)
+    assert covered_nodes(graph, imported, executed) == {"fused": ("a", "b,1"), "oc": ("c",)}
+
+
+def test_kernel_times_leave_out_the_first_run_and_what_did_not_run() -> None:
+    runs: list[int] = []
+
+    def rows() -> list[Any]:
+        spent = SimpleNamespace(total_seconds=lambda: 1.0 if len(runs) == 1 else 4e-6)
+        return [
+            SimpleNamespace(node_name="n", node_type="Relu", exec_type="jit", real_time=spent, status=status)
+            for status in (SimpleNamespace(name="EXECUTED"), SimpleNamespace(name="NOT_RUN"))
+        ]
+
+    [kernel] = kernel_times(lambda: runs.append(1), rows, {"n": ("node",)})
+    assert (kernel.name, kernel.nodes, kernel.calls) == ("Relu[jit]:n", ("node",), 1)
+    assert kernel.total_us == pytest.approx(4.0)
+
+
+def test_absent_devices_say_so() -> None:
+    with pytest.raises(DeviceNotPresent, match=r"no device 'cuda' \(it knows cpu, gpu\)"):
+        OpenVino().configure(Target(device="cuda"))
+
+
+@pytest.mark.skipif(Path("/dev/dri").exists(), reason="a GPU may be here")
+def test_an_absent_gpu_says_what_it_takes() -> None:
+    with pytest.raises(DeviceNotPresent, match=r"'gpu' is not on this machine \(OpenVINO sees CPU\).*OpenCL driver"):
+        OpenVino().configure(Target(device="gpu"))
+
+
+def test_properties_pass_through() -> None:
+    target = Target(options={"config.ENABLE_CPU_PINNING": False})
+    OpenVino().configure(target)
+    assert compiled(unary("Relu"), target).details["pinned"] is False
+    assert compiled(unary("Relu")).details["pinned"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"config.ENABLE_PINNING": True}, r"has no property 'ENABLE_PINNING'; known: .*ENABLE_CPU_PINNING"),
+        ({"config.INFERENCE_PRECISION_HINT": "bf16"}, "leave out config.INFERENCE_PRECISION_HINT"),
+        ({"config.NUM_STREAMS": "many"}, "option config.NUM_STREAMS=many: "),
+        ({"precision": "bf16"}, "unknown option 'precision'; its options are: config.NAME"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        OpenVino().configure(Target(options=options))
+
+
+def drop_relu(model: Any) -> None:
+    """A pass of our own, which changes what the model computes so that it is seen to run."""
+    for node in model.get_ordered_ops():
+        if node.get_type_name() == "Relu":
+            node.output(0).replace(node.input_value(0))
+
+
+def test_library_passes_run_before_the_pipeline() -> None:
+    x = np.array([-1, 2, -3, 4, 5], np.float32)
+    target = Target(passes=("ConstantFolding", f"{__name__}:drop_relu", "apply_moc_transformations", "default"))
+    OpenVino().configure(target)
+    np.testing.assert_array_equal(outputs(compiled(unary("Relu"), target), {"x": x})[0], x)
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        (("Fuse",), r"unknown pass 'Fuse'; known: ConstantFolding, .*apply_moc_transformations"),
+        (("default", "ConstantFolding"), "pass 'ConstantFolding' cannot follow 'default'"),
+        (("ConvertFP32ToFP16",), "stores float32 as float16, which precision float32 forbids"),
+        (("no.such.module:change",), "pass 'no.such.module:change' is no function that can be imported"),
+    ],
+)
+def test_wrong_passes_are_refused(passes: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        OpenVino().configure(Target(passes=passes))
+
+
+def test_what_is_not_supported_is_named() -> None:
+    with pytest.raises(UnsupportedOp, match=r"^openvino: no lowering for com.example::Mystery \(node 'n'\)$"):
+        compiled(unary("Mystery", domain="com.example"))
+    dropout = Graph(
+        name="drop", inputs=(Input(name="x", dtype="float32", shape=(5,)),), outputs=("y",),
+        weights={
+            "ratio": Weight(dtype="float32", shape=(), fill=Uniform(low=0.5, high=0.5), role="constant"),
+            "train": Weight(dtype="bool", shape=(), fill=Uniform(low=1, high=1), role="constant"),
+        },
+        nodes=(Node(op="Dropout", name="d", inputs=("x", "ratio", "train"), outputs=("y",)),),
+        values={"y": Value(dtype="float32", shape=(5,))},
+    )  # fmt: skip
+    with pytest.raises(UnsupportedOp, match=r"no lowering for ai.onnx::Dropout \(node 'd'\): .*training_mode"):
+        OpenVino().compile(dropout, {"ratio": np.array(0.5, np.float32), "train": np.array(True)}, Target())
+
+
+def test_large_models_go_through_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphnet.compilers.openvino._INLINE_LIMIT", 100)
+    graph = conv_net()
+    inputs, weights = tensors.inputs(graph, 1), tensors.weights(graph, 0)
+    [y] = outputs(compiled(graph), inputs)
+    np.testing.assert_allclose(y, by_hand(inputs["x"], weights), rtol=1e-4, atol=1e-5)
+
+
+def test_registry_knows_it() -> None:
+    assert compilers.get("openvino").name == "openvino"
