@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when the library is loaded
@@ -12,11 +13,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when the library is l
 import numpy as np
 import tensorflow as tf
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Target, Tensors, check_target
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
+from graphnet.compilers.tensorflow_profile import profile_operations, profile_xla
 from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir.graph import Graph
 from graphnet.ir.tensors import inputs as filled_inputs
-from graphnet.lower.tensorflow_graph import Lowered, carrier, lower
+from graphnet.lower.tensorflow_graph import Lowered, carrier, lower, node_of
 
 DEVICES = {"cpu": "CPU", "cuda": "GPU", "gpu": "GPU"}
 FLAGS = ("xla_cpu_enable_fast_math", "xla_cpu_enable_fast_min_max")
@@ -130,3 +132,14 @@ class TensorFlowProgram:
     def outputs(self) -> Sequence[np.ndarray]:
         """Copies of the outputs in graph order; the lowering keeps the graph's dtypes."""
         return [np.array(result.numpy()) for result in self._results]
+
+    def kernels(self) -> Sequence[Kernel]:
+        """Time by HLO instruction, or by TensorFlow operation without XLA, over a few profiled runs."""
+        belongs_to = partial(node_of, self.lowered.nodes)
+        if self.lowered.jit:
+            return profile_xla(self.run, self.code(), belongs_to)
+        return profile_operations(self.run, self.graph, belongs_to)
+
+    def code(self) -> str:
+        """The optimised HLO, compiled anew for its text."""
+        return str(self.lowered.function.experimental_get_compiler_ir(*self._inputs)(stage="optimized_hlo"))

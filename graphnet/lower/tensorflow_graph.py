@@ -36,6 +36,8 @@ class Lowered:
     """The `tf.function`; it keeps the variables alive."""
     concrete: Any
     """The traced function for the graph's shapes."""
+    jit: bool
+    """Whether XLA compiles it."""
     nodes: tuple[str, ...]
     """Names of the graph's nodes, nested ones included, in the order of their scopes."""
 
@@ -78,7 +80,7 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray], *, jit: bool) -> Lowe
 
     staged = tf.function(function, jit_compile=jit, autograph=False)
     specs = [tf.TensorSpec(_static_shape(item), tf.as_dtype(carrier(item.dtype))) for item in graph.inputs]
-    return Lowered(staged, staged.get_concrete_function(*specs), tuple(names))
+    return Lowered(staged, staged.get_concrete_function(*specs), jit, tuple(names))
 
 
 def carrier(dtype: DType) -> np.dtype[Any]:
