@@ -48,6 +48,7 @@ PROVIDERS = {
 """By device. Nodes that a provider does not take run on the CPU; the record lists the session's providers."""
 PROFILED_RUNS = 10
 _ALIGNMENT = 64
+_FOUR_BIT = ("int4", "uint4")
 _INLINE_LIMIT = 1 << 30
 
 
@@ -111,7 +112,7 @@ class OnnxRuntimeProgram:
         Outputs whose shapes the run determines, and those on a device, are allocated by the library's arena.
         """
         if self._device == "cpu":
-            self._inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+            self._inputs = {name: packed(array, self._graph.type_of(name)) for name, array in inputs.items()}
         else:
             self._inputs = {name: self._on_device(name, array) for name, array in inputs.items()}
         self._binding.clear_binding_inputs()
@@ -150,7 +151,7 @@ class OnnxRuntimeProgram:
         """Copies of the outputs in graph order."""
         fetched = dict(zip((o.name for o in self._session.get_outputs()), self._binding.get_outputs(), strict=True))
         return [
-            self._outputs[name].copy() if name in self._outputs else fetched[name].numpy()
+            unpacked(self._outputs[name], self._graph.type_of(name)) if name in self._outputs else fetched[name].numpy()
             for name in self._graph.outputs
         ]
 
@@ -232,11 +233,32 @@ def _open(model: onnx.ModelProto, options: ort.SessionOptions, target: Target) -
 
 
 def _bind(bind: Any, name: str, array: np.ndarray, value: Value) -> None:
-    bind(name, "cpu", 0, onnx_bridge.tensor_type(value.dtype), array.shape, array.ctypes.data)
+    bind(name, "cpu", 0, onnx_bridge.tensor_type(value.dtype), value.shape, array.ctypes.data)
+
+
+def packed(array: np.ndarray, value: Value) -> np.ndarray:
+    """The array as the library reads it: 4-bit integers two in a byte, the first one in the low half."""
+    if value.dtype not in _FOUR_BIT:
+        return np.ascontiguousarray(array)
+    halves = array.reshape(-1).astype(np.int8).view(np.uint8) & 15
+    halves = np.append(halves, np.zeros(halves.size % 2, np.uint8)).reshape(-1, 2)
+    return np.ascontiguousarray(halves[:, 0] | halves[:, 1] << 4)
+
+
+def unpacked(buffer: np.ndarray, value: Value) -> np.ndarray:
+    """A copy of what the library wrote, with the value's shape and dtype."""
+    if value.dtype not in _FOUR_BIT:
+        return buffer.copy()
+    shape = tuple(int(dim) for dim in value.shape)
+    halves = np.stack([buffer & 15, buffer >> 4], axis=-1).reshape(-1)[: math.prod(shape)].astype(np.int8)
+    signed = (halves ^ 8) - 8 if value.dtype == "int4" else halves
+    return signed.astype(tensors.numpy_dtype(value.dtype)).reshape(shape)
 
 
 def _aligned_zeros(value: Value) -> np.ndarray:
     """A zeroed buffer at a multiple of 64 bytes, as the inputs have."""
+    if value.dtype in _FOUR_BIT:
+        value = Value(dtype="uint8", shape=(-(-math.prod(map(int, value.shape)) // 2),))
     dtype, shape = tensors.numpy_dtype(value.dtype), tuple(int(dim) for dim in value.shape)
     size = math.prod(shape) * dtype.itemsize
     buffer = np.zeros(size + _ALIGNMENT, np.uint8)

@@ -114,3 +114,22 @@ def test_unknown_operator_is_unsupported() -> None:
 
 def test_registry_knows_it() -> None:
     assert compilers.get("onnxruntime").name == "onnxruntime"
+
+
+def test_scalars_and_half_bytes_are_bound_as_they_are() -> None:
+    values = {"b": Value(dtype="int8", shape=(5,)), "y": Value(dtype="int4", shape=(5,))}
+    nodes = (Node(op="Cast", name="widen", inputs=("a",), outputs=("b",), attrs={"to": 3}),
+             Node(op="Cast", name="narrow", inputs=("b",), outputs=("y",), attrs={"to": 22}),
+             Node(op="Einsum", name="square", inputs=("s", "s"), outputs=("z",), attrs={"equation": ",->"}))  # fmt: skip
+    graph = Graph(
+        name="g", inputs=(Input(name="a", dtype="int4", shape=(5,)), Input(name="s", dtype="float32", shape=())),
+        outputs=("y", "z"), nodes=nodes, values={**values, "z": Value(dtype="float32", shape=())},
+    )  # fmt: skip
+    program = OnnxRuntime().compile(graph, {}, Target())
+    given = np.array([-8, -1, 0, 3, 7], tensors.numpy_dtype("int4"))
+    program.bind({"a": given, "s": np.float32(3)})  # type: ignore[dict-item]
+    program.run()
+    y, z = program.outputs()
+    assert (y.dtype, z.shape, z.dtype) == (given.dtype, (), np.dtype(np.float32))
+    assert y.astype(int).tolist() == [-8, -1, 0, 3, 7]
+    assert z == 9

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -69,6 +71,17 @@ class Gap:
 def cases() -> dict[str, Case]:
     """Every eligible case by name: tensors only, default domain, importable at the pinned opset."""
     return {case.name: case for case in _cases()}
+
+
+def gaps(name: str) -> tuple[Gap, ...]:
+    """The gap table of a compiler, the file `gaps_<name>.py`."""
+    found: tuple[Gap, ...] = importlib.import_module(f"tests.conformance.gaps_{name}").GAPS
+    return found
+
+
+def gap_of(name: str, case: str) -> Gap | None:
+    """The gap that a case of a compiler falls into, None if it has to pass."""
+    return next((gap for gap in gaps(name) if fnmatchcase(case, gap.pattern)), None)
 
 
 def _cases() -> Iterator[Case]:

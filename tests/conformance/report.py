@@ -1,8 +1,9 @@
 """Pass rates of compilers on ONNX's node tests, and the cases that do not pass.
 
-    python -m tests.conformance.report torch jax          # the first few names of each kind of failure
-    python -m tests.conformance.report torch --all        # every name
-    python -m tests.conformance.report torch --case 'test_gru_*'    # the whole message of each of these cases
+python -m tests.conformance.report torch jax          # the first few names of each kind of failure
+python -m tests.conformance.report torch --all        # every name
+python -m tests.conformance.report torch --case 'test_gru_*'    # the whole message of each of these cases
+python -m tests.conformance.report torch --gaps       # against the gap table: what fails or passes unexpectedly
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ def main() -> None:
     parser.add_argument("compilers", nargs="+")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--case", default="*")
+    parser.add_argument("--gaps", action="store_true")
     options = parser.parse_args()
     for name in options.compilers:
         found = messages(name, options.case)
         failed = {case: message for case, message in found.items() if message}
-        print(f"{name}: {len(found) - len(failed)} of {len(found)} node tests pass ({1 - len(failed) / len(found):.1%})")
-        if options.case == "*":
+        passed = len(found) - len(failed)
+        print(f"{name}: {passed} of {len(found)} node tests pass ({passed / len(found):.1%})")
+        if options.gaps:
+            _compare(name, found)
+        elif options.case == "*":
             _print_groups(failed, None if options.all else SHOWN)
         else:
             for case, message in found.items():
@@ -50,6 +55,15 @@ def messages(name: str, pattern: str = "*") -> dict[str, str]:
             found[case.name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
     compiler.close()
     return found
+
+
+def _compare(name: str, found: Mapping[str, str]) -> None:
+    for case, message in found.items():
+        gap = harness.gap_of(name, case)
+        if message and gap is None:
+            print(f"  no gap for {case}: {message[:MESSAGE]}")
+        if not message and gap is not None:
+            print(f"  passes, yet has gap '{gap.pattern}': {case}")
 
 
 def _print_groups(failed: Mapping[str, str], shown: int | None) -> None:
