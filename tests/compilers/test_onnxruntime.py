@@ -118,9 +118,11 @@ def test_registry_knows_it() -> None:
 
 def test_scalars_and_half_bytes_are_bound_as_they_are() -> None:
     values = {"b": Value(dtype="int8", shape=(5,)), "y": Value(dtype="int4", shape=(5,))}
-    nodes = (Node(op="Cast", name="widen", inputs=("a",), outputs=("b",), attrs={"to": 3}),
-             Node(op="Cast", name="narrow", inputs=("b",), outputs=("y",), attrs={"to": 22}),
-             Node(op="Einsum", name="square", inputs=("s", "s"), outputs=("z",), attrs={"equation": ",->"}))  # fmt: skip
+    nodes = (
+        Node(op="Cast", name="widen", inputs=("a",), outputs=("b",), attrs={"to": 3}),
+        Node(op="Cast", name="narrow", inputs=("b",), outputs=("y",), attrs={"to": 22}),
+        Node(op="Einsum", name="square", inputs=("s", "s"), outputs=("z",), attrs={"equation": ",->"}),
+    )
     graph = Graph(
         name="g", inputs=(Input(name="a", dtype="int4", shape=(5,)), Input(name="s", dtype="float32", shape=())),
         outputs=("y", "z"), nodes=nodes, values={**values, "z": Value(dtype="float32", shape=())},
