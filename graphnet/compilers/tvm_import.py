@@ -1,0 +1,100 @@
+"""From a GraphIR graph to a Relax module: what TVM's importer lacks is written out, and bindings tell their node."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import onnx.defs
+import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import onnx_frontend
+
+from graphnet.errors import UnsupportedOp
+from graphnet.ir import onnx_bridge
+from graphnet.ir.graph import OPSET, Graph
+from graphnet.rewrite.decompose import decompose, decomposed, origin
+
+BROKEN = frozenset({"Attention"})
+"""Operators that the importer has, but not as opset 23 defines them."""
+
+
+class Imported(NamedTuple):
+    """A module of operators."""
+
+    module: tvm.IRModule
+    nodes: Mapping[str, str]
+    """Name of a binding of `main` to the GraphIR node that it computes."""
+    decomposed: str
+    """Operators that were written out: `Attention, Celu`."""
+
+
+@cache
+def composites() -> frozenset[str]:
+    """Operators to write out in primitives: those with a function body that the importer lacks or gets wrong."""
+    known = onnx_frontend._get_convert_map()
+    schemas = (schema for schema in onnx.defs.get_all_schemas() if not schema.domain)
+    bodies = {schema.name for schema in schemas if schema.has_function or schema.has_context_dependent_function}
+    return frozenset(bodies - set(known)) | BROKEN
+
+
+def import_graph(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Imported:
+    """Weights become constants of the module, inputs its parameters. Raises UnsupportedOp."""
+    primitive = decompose(graph, composites())
+    primitive = msgspec.structs.replace(primitive, name="main")
+    _check_operators(primitive)
+    weights = dict(tensors) | {name: _constant(primitive, name) for name in primitive.weights if name not in tensors}
+    model = onnx_bridge.to_onnx(primitive, weights)
+    importer = _Importer()
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = importer.from_onnx(model.graph, OPSET)
+    return Imported(module, importer.names, decomposed(graph, composites()))
+
+
+def _constant(graph: Graph, name: str) -> np.ndarray:
+    from graphnet.ir import tensors as tensors_
+
+    single = msgspec.structs.replace(graph, weights={name: graph.weights[name]})
+    return tensors_.weights(single, 0)[name]
+
+
+def _check_operators(graph: Graph) -> None:
+    known = onnx_frontend._get_convert_map()
+    for node in graph.nodes:
+        if node.domain or (node.op not in known and node.op != "If"):
+            raise UnsupportedOp(
+                f"tvm: the importer has no {node.domain or 'ai.onnx'}::{node.op} (node '{origin(node.name)}')"
+            )
+
+
+class _Importer(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
+    """TVM's importer; it binds the result of each node at once, and remembers which node it is."""
+
+    def __init__(self) -> None:
+        super().__init__({}, None, keep_params_in_input=False, sanitize=False)
+        self.names: dict[str, str] = {}
+
+    def _convert_operator(self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int) -> Any:
+        node = attrs["tvm_custom"]["name"]
+        try:
+            result = super()._convert_operator(op_name, inputs, attrs, opset)
+        except (NotImplementedError, tvm.error.OpNotImplemented) as error:
+            text = " ".join(str(error).split())
+            raise UnsupportedOp(f"tvm: {text or 'not implemented'} ({op_name}, node '{origin(node)}')") from error
+        if isinstance(result, relax.Tuple):
+            return relax.Tuple([self._bound(item, node) for item in result.fields])
+        return self._bound(result, node)
+
+    def _bound(self, result: Any, node: str) -> Any:
+        if isinstance(result, relax.Call) and isinstance(result.ty, relax.TensorType):
+            result = self.bb.emit(result)
+        if isinstance(result, relax.Var):
+            self.names.setdefault(str(result.name), origin(node))
+        return result
