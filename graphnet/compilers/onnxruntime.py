@@ -78,7 +78,7 @@ class OnnxRuntime:
         ort.set_default_logger_severity(4)
         return {
             "provider": provider.name,
-            "intra_op_threads": target.threads,
+            "threads": target.threads,
             "inter_op_threads": 1,
             "optimization_level": _level(target),
             "precision": "float32",

@@ -52,7 +52,7 @@ def by_hand(x: np.ndarray, w: dict[str, np.ndarray]) -> np.ndarray:
 def test_values_against_a_hand_calculation() -> None:
     graph, target = conv_net(), Target()
     compiler = OnnxRuntime()
-    assert compiler.configure(target)["intra_op_threads"] == 1
+    assert compiler.configure(target)["threads"] == 1
     weights, inputs = tensors.weights(graph, 3), tensors.inputs(graph, 3)
     program = compiler.compile(graph, weights, target)
     program.bind(inputs)

@@ -1,0 +1,128 @@
+"""The same threads and the same precision for all: seen in what the process's threads do, and in the numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+NAMES = ("torch", "inductor", "jax", "onnxruntime", "openvino", "tvm", "iree", "tensorflow", "tinygrad")
+FLOAT32_ERROR = 1e-5
+"""Of a sum of 1024 products in float32, over the largest element; TF32 gives 3e-4, bfloat16 3e-3."""
+PROGRAM = """
+import json, sys, time
+import numpy as np
+from graphnet import compilers
+from graphnet.ir.graph import Graph, Input, Node, Value
+
+size = 1024
+graph = Graph(
+    name="product", outputs=("y",),
+    inputs=tuple(Input(name=name, dtype="float32", shape=(size, size)) for name in "ab"),
+    nodes=(Node(op="MatMul", name="product", inputs=("a", "b"), outputs=("y",)),),
+    values={"y": Value(dtype="float32", shape=(size, size))},
+)
+compiler, target = compilers.get(sys.argv[1]), compilers.Target(threads=int(sys.argv[2]))
+compiler.preload()
+settings = compiler.configure(target)
+program = compiler.compile(graph, {}, target)
+draw = np.random.default_rng(0)
+inputs = {name: draw.standard_normal((size, size)).astype(np.float32) for name in "ab"}
+program.bind(inputs)
+program.run()
+exact = inputs["a"].astype(np.float64) @ inputs["b"].astype(np.float64)
+error = float(np.abs(program.outputs()[0] - exact).max() / np.abs(exact).max())
+print(json.dumps({"error": error, "threads": settings["threads"]}), flush=True)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    program.run()
+"""
+
+
+class Seen(NamedTuple):
+    """What a process told of itself, and what its threads did while it ran inferences."""
+
+    error: float
+    threads: int
+    running: Counter[int]
+    """How often so many of its threads were running, or waiting for a processor, at once."""
+    cpu_s: list[float]
+    """CPU time of each thread over those inferences, largest first."""
+
+
+@cache
+def measured(name: str, threads: int) -> Seen:
+    """In a process of its own, as jobs are: thread pools cannot be resized."""
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, name, str(threads)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines = iter(process.stdout.readline, "")
+        line = next((line for line in lines if line.startswith('{"error"')), "")
+        assert line, process.stderr.read()[-2000:]
+        before, running = _cpu_seconds(process.pid), Counter[int]()
+        after = before
+        while process.poll() is None:
+            after = _cpu_seconds(process.pid) or after
+            running[_runnable(process.pid)] += 1
+            time.sleep(0.003)
+    told = json.loads(line)
+    used = sorted((after[task] - before.get(task, 0.0) for task in after), reverse=True)
+    return Seen(told["error"], told["threads"], running, used)
+
+
+def _runnable(pid: int) -> int:
+    return sum(_read(pid, task, "stat").rpartition(")")[2].split()[:1] == ["R"] for task in _tasks(pid))
+
+
+def _cpu_seconds(pid: int) -> dict[str, float]:
+    found = {task: _read(pid, task, "schedstat").split()[:1] for task in _tasks(pid)}
+    return {task: int(first[0]) * 1e-9 for task, first in found.items() if first}
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
+
+
+def _read(pid: int, task: str, name: str) -> str:
+    try:
+        with open(f"/proc/{pid}/task/{task}/{name}") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_thread_is_one(name: str) -> None:
+    seen = measured(name, 1)
+    assert seen.threads == 1
+    assert sum(seen.cpu_s[1:]) < 0.1 * seen.cpu_s[0], seen.cpu_s
+    assert _share(seen, at_least=2) < 0.05, seen.running
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_threads_are_two_at_once(name: str) -> None:
+    """Which threads they are is the library's affair: XLA's caller takes turns with its pool."""
+    seen = measured(name, 2)
+    assert seen.threads == 2
+    assert _share(seen, at_least=2) > 0.2, seen.running
+    assert _share(seen, at_least=3) < 0.1, seen.running
+
+
+def _share(seen: Seen, at_least: int) -> float:
+    return sum(times for count, times in seen.running.items() if count >= at_least) / seen.running.total()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_float32_is_float32(name: str) -> None:
+    assert measured(name, 1).error < FLOAT32_ERROR
