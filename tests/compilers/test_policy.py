@@ -112,11 +112,14 @@ def test_one_thread_is_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_threads_are_two_at_once(name: str) -> None:
-    """Which threads they are is the library's affair: XLA's caller takes turns with its pool."""
+    """Which threads they are is the library's affair: the caller may take turns with a pool, and overlap at its edges.
+
+    A third thread that had work of its own would be there most of the time.
+    """
     seen = measured(name, 2)
     assert seen.threads == 2
     assert _share(seen, at_least=2) > 0.2, seen.running
-    assert _share(seen, at_least=3) < 0.1, seen.running
+    assert _share(seen, at_least=3) < 0.25, seen.running
 
 
 def _share(seen: Seen, at_least: int) -> float:
