@@ -101,7 +101,10 @@ def _device(target: Target) -> jax.Device:
     try:
         return jax.devices(platform)[0]
     except RuntimeError as error:
-        raise DeviceNotPresent(f"jax: device '{target.device}' is not on this machine ({error})") from error
+        wheel = {"cuda": "jax[cuda13]", "METAL": "jax-metal"}.get(platform, "jax")
+        raise DeviceNotPresent(
+            f"jax: no device '{target.device}' that it can use ({error}); its plugin comes with: pip install {wheel}"
+        ) from error
 
 
 def _pool_size() -> int:
