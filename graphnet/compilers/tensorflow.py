@@ -61,6 +61,7 @@ class TensorFlow:
             "precision": "float32" if not tf.config.experimental.tensor_float_32_execution_enabled() else "tf32",
             "auto_mixed_precision": bool(tf.config.optimizer.get_experimental_options().get("auto_mixed_precision")),
             "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+            "onednn_fpmath": next((os.environ[n] for n in FAST_MATH_VARIABLES if os.environ.get(n)), "STRICT"),
             "fast_math": _option(target, "fast_math", False),
             "flush_subnormals": FLUSH_SUBNORMALS,
             "xla_flags": os.environ["XLA_FLAGS"],

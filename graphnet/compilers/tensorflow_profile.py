@@ -55,7 +55,7 @@ def covered(graph: Graph, seen: set[str]) -> dict[str, tuple[str, ...]]:
     """Each node that was seen to run, with those upstream of it that were not: it does their work too."""
     producer: dict[str, Node] = {out: node for node in graph.nodes for out in node.outputs if out}
     claimed = set(seen)
-    found = {name: (name,) for name in seen}
+    found: dict[str, tuple[str, ...]] = {name: (name,) for name in seen}
     for node in graph.nodes:
         if node.name in seen:
             upstream: dict[str, None] = {}

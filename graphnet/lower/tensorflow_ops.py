@@ -18,6 +18,8 @@ from graphnet.ir.tensors import numpy_dtype
 from graphnet.lower.table import ONNX_DTYPES, Context, Operand
 from graphnet.lower.tensorflow_layout import LayoutTable, any_layout, axis_by_axis
 
+INT4, UINT4 = tf.as_dtype("int4"), tf.as_dtype("uint4")
+
 
 def _relu(x: Tensor) -> Tensor:
     return tf.nn.relu(x)
@@ -103,7 +105,9 @@ def sign(input: Tensor) -> Tensor:
 
 @TENSORFLOW.op("Det")
 def det(X: Tensor) -> Tensor:
-    return tf.linalg.det(X)
+    """By way of its logarithm: XLA has no other."""
+    sign_of, logarithm = tf.linalg.slogdet(X)
+    return sign_of * tf.exp(logarithm)
 
 
 @TENSORFLOW.op("Add", layout=axis_by_axis)
@@ -298,8 +302,8 @@ def convert(x: Tensor, dtype: tf.DType, *, saturate: int = 1) -> Tensor:
         limit = float(dtype.max)
         wide = x if x.dtype in (tf.float32, tf.float64) else tf.cast(x, tf.float32)
         return tf.cast(tf.clip_by_value(wide, -limit, limit), dtype)
-    if dtype in (tf.int4, tf.uint4):
-        return tf.cast(tf.cast(x, tf.int8 if dtype == tf.int4 else tf.uint8), dtype)
+    if dtype in (INT4, UINT4):
+        return tf.cast(tf.cast(x, tf.int8 if dtype == INT4 else tf.uint8), dtype)
     return tf.cast(x, dtype)
 
 

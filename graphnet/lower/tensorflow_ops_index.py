@@ -126,3 +126,52 @@ def compress(input: Tensor, condition: Tensor, *, axis: int | None = None, conte
         np.flatnonzero(known) if known is not None else _first_places(condition, _stated("Compress", context, 0, dim))
     )
     return tf.gather(data, kept, axis=dim)
+
+
+@TENSORFLOW.op("NonMaxSuppression")
+def non_max_suppression(
+    boxes: Tensor,
+    scores: Tensor,
+    max_output_boxes_per_class: Tensor | None = None,
+    iou_threshold: Tensor | None = None,
+    score_threshold: Tensor | None = None,
+    *,
+    center_point_box: int = 0,
+    context: Context,
+) -> Tensor:
+    """boxes [batch, n, 4], scores [batch, classes, n] to rows (batch, class, box), best first within each class."""
+    size = _stated("NonMaxSuppression", context, 0, 0)
+    batch, classes, count = scores.shape
+    order = tf.argsort(scores, -1, "DESCENDING", stable=True)
+    ranked = tf.gather(scores, order, axis=2, batch_dims=2)
+    alive = tf.ones(scores.shape, tf.bool) if score_threshold is None else ranked > tf.reshape(score_threshold, ())
+    overlap = tf.broadcast_to(_overlaps(boxes, center_point_box)[:, None], (batch, classes, count, count))
+    rows = tf.gather(overlap, order, axis=2, batch_dims=2)
+    pairs = tf.gather(rows, tf.broadcast_to(order[:, :, None], rows.shape), axis=3, batch_dims=3)
+    limit = tf.zeros((), boxes.dtype) if iou_threshold is None else tf.reshape(iou_threshold, ())
+    places = tf.range(count)
+
+    def suppress(i: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+        beaten = tf.gather(kept, [i], axis=2) & (places > i) & (tf.gather(pairs, i, axis=2) > limit)
+        return i + 1, kept & ~beaten
+
+    kept = tf.while_loop(lambda i, _: i < count, suppress, (tf.constant(0), alive), maximum_iterations=count)[1]
+    most = tf.zeros((), tf.int64) if max_output_boxes_per_class is None else tf.reshape(max_output_boxes_per_class, ())
+    kept = kept & (tf.cumsum(tf.cast(kept, tf.int64), -1) <= most)
+    found = _first_places(kept, size)
+    boxes_of = tf.gather(tf.reshape(tf.cast(order, tf.int64), (-1,)), found)
+    return tf.stack((found // (classes * count), found // count % classes, boxes_of), 1)
+
+
+def _overlaps(boxes: Tensor, center_point_box: int) -> Tensor:
+    """Intersection over union of every two boxes: [batch, n, n]."""
+    if center_point_box:
+        centre, half = boxes[..., :2], boxes[..., 2:] / 2
+        low, high = centre - half, centre + half
+    else:
+        first, second = boxes[..., :2], boxes[..., 2:]
+        low, high = tf.minimum(first, second), tf.maximum(first, second)
+    sides = tf.minimum(high[:, :, None], high[:, None]) - tf.maximum(low[:, :, None], low[:, None])
+    common = tf.reduce_prod(tf.maximum(sides, 0), -1)
+    area = tf.reduce_prod(high - low, -1)
+    return tf.math.divide_no_nan(common, area[:, :, None] + area[:, None] - common)

@@ -11,7 +11,7 @@ from tensorflow import Tensor
 
 from graphnet.lower.table import Context
 from graphnet.lower.tensorflow_layout import tensor_of
-from graphnet.lower.tensorflow_ops import TENSORFLOW, convert, is_float, tensorflow_dtype
+from graphnet.lower.tensorflow_ops import INT4, TENSORFLOW, UINT4, convert, is_float, tensorflow_dtype
 from graphnet.lower.tensorflow_ops_nn import convolve
 
 
@@ -56,11 +56,11 @@ def quantize_linear(
 
 def _wide(x: Tensor) -> Tensor:
     """4-bit integers as 32-bit ones, which every operator takes."""
-    return tf.cast(x, tf.int32) if x.dtype in (tf.int4, tf.uint4) else x
+    return tf.cast(x, tf.int32) if x.dtype in (INT4, UINT4) else x
 
 
 def _saturated(x: Tensor, dtype: tf.DType) -> Tensor:
-    limits = {tf.int4: (-8, 7), tf.uint4: (0, 15)}.get(dtype) or (dtype.min, dtype.max)
+    limits = {INT4: (-8, 7), UINT4: (0, 15)}.get(dtype) or (dtype.min, dtype.max)
     return convert(tf.clip_by_value(x, float(limits[0]), float(limits[1])), dtype)
 
 
