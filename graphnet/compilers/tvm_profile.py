@@ -34,7 +34,7 @@ def kernel_times(machine: Any, run: Callable[[], None], kernels: Sequence[tuple[
     return recorder.rows(count, nodes)
 
 
-def _nothing(function: Any, symbol: str, before: bool, result: Any, *arguments: Any) -> int:
+def _nothing(*_: Any) -> int:
     return 0
 
 
@@ -45,7 +45,7 @@ class _Recorder:
         self._start = 0
         self._spent: list[tuple[str, int]] = []
 
-    def __call__(self, function: Any, symbol: str, before: bool, result: Any, *arguments: Any) -> int:
+    def __call__(self, _function: Any, symbol: str, before: bool, *_: Any) -> int:
         if before:
             self._start = time.perf_counter_ns()
         else:

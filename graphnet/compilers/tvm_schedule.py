@@ -1,4 +1,4 @@
-"""Schedules for the fused kernels of a module on CPUs: one rule per kind of kernel, each falling back to a simpler one."""
+"""Schedules of fused kernels for CPUs: one rule per kind of kernel, each falling back to a simpler one."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class _Kernel:
     def reductions(self, block: Any) -> int:
         return sum(int(axis.iter_type) == _REDUCE for axis in self.schedule.get(block).iter_vars)
 
-    def inline(self, keep: Callable[[str], bool]) -> None:
-        """Inline every spatial block that is no output and that `keep` does not name."""
+    def inline(self, keep: tuple[str, ...] = ()) -> None:
+        """Inline every spatial block that is no output and whose name does not begin like one of `keep`."""
         outputs = self.outputs()
         for block in self.blocks:
             name = self.name(block)
-            if name in outputs or keep(name) or self.reductions(block):
+            if name in outputs or name.startswith(keep) or self.reductions(block):
                 continue
             try:
                 self.schedule.compute_inline(block)
-            except Exception:  # noqa: S112 - a block that cannot be inlined is scheduled by itself
+            except Exception:  # a block that cannot be inlined is scheduled by itself
                 continue
 
 
@@ -77,7 +77,7 @@ def schedule(function: tirx.PrimFunc, registers: Registers) -> tuple[tirx.PrimFu
             kernel = _Kernel(function, registers)
             rule(kernel)
             done = kernel.schedule.mod["main"]
-        except Exception:  # noqa: S112 - rules are tried in turn; the primitives raise errors of many kinds
+        except Exception:  # rules are tried in turn; the primitives raise errors of many kinds
             continue
         return done.with_attrs(dict(function.attrs) | {"tirx.is_scheduled": True}), name
     return function, "default"
@@ -89,13 +89,13 @@ def _contraction(kernel: _Kernel) -> None:
     names = [kernel.name(block) for block in kernel.blocks]
     if ACCUMULATE not in names:
         raise _Refused("no contraction")
-    kernel.inline(lambda name: name == ACCUMULATE or name.startswith((PACKED, PANEL)))
+    kernel.inline((ACCUMULATE, PACKED, PANEL))
     [output] = kernel.outputs()
     left = {kernel.name(block) for block in kernel.blocks}
     if any(name not in (ACCUMULATE, output) and not name.startswith((PACKED, PANEL)) for name in left):
         raise _Refused("something beside the contraction is not inlined")
     total, result = schedule.get_sblock(ACCUMULATE), schedule.get_sblock(output)
-    shape = [int(dim) for dim in schedule.get(total).writes[0].buffer.shape]
+    shape = [int(dim) for dim in schedule.get(total).writes[0].source.shape]
     is_convolution = CONVOLVED in names
     outer, inner = _tile_loops(kernel, result, shape, is_convolution)
     schedule.reorder(*outer, *inner)
@@ -193,14 +193,14 @@ def _elementwise(kernel: _Kernel) -> None:
     """One stage without reductions, or several that do not inline."""
     if any(kernel.reductions(block) for block in kernel.blocks):
         raise _Refused("it reduces")
-    kernel.inline(lambda name: False)
+    kernel.inline()
     for block in kernel.blocks:
         _spatial_stage(kernel, block)
 
 
 def _reduction(kernel: _Kernel) -> None:
     """Each stage by itself: rows in parallel; sums along the last axis in as many partial sums as a vector has."""
-    kernel.inline(lambda name: False)
+    kernel.inline()
     for block in kernel.blocks:
         if kernel.reductions(block):
             _reduction_stage(kernel, block)
