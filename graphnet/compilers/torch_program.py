@@ -24,8 +24,8 @@ def torch_device(target: Target) -> torch.device:
         raise DeviceNotPresent(f"torch: no device '{target.device}' (it knows {', '.join(DEVICES)})")
     if kind == "cuda" and not torch.cuda.is_available():
         raise DeviceNotPresent(
-            f"torch: no CUDA device that torch {torch.__version__} can use; it takes an NVIDIA GPU with its driver and a"
-            " CUDA build (https://pytorch.org/get-started)"
+            f"torch: no CUDA device that torch {torch.__version__} can use; it takes an NVIDIA GPU with its driver"
+            " and a CUDA build (https://pytorch.org/get-started)"
         )
     if kind == "mps" and not torch.backends.mps.is_available():
         raise DeviceNotPresent("torch: no Metal device; it takes a Mac with Apple silicon")

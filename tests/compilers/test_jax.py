@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +14,7 @@ import pytest
 
 from graphnet.compilers import Target, get
 from graphnet.compilers.jax import Jax, JaxProgram, _thread_name
-from graphnet.errors import DeviceNotPresent
+from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir.graph import Graph
 
 TEXT = """<ir_version: 10, opset_import: ["" : 23]>
@@ -122,6 +124,34 @@ while time.perf_counter() - wall < 1:
     program.run()
 print((time.process_time() - used) / (time.perf_counter() - wall))
 """
+
+
+SETTINGS = """
+import json, sys
+from graphnet.compilers import Target
+from graphnet.compilers.jax import Jax
+print(json.dumps(Jax().configure(Target(options=json.loads(sys.argv[1])))))
+"""
+
+
+@pytest.mark.parametrize(("fast", "word"), [(False, "false"), (True, "true")])
+def test_numerics_flags_are_ours_and_options_come_last(fast: bool, word: str) -> None:
+    options = {"fast_math": fast, "xla_flags": "--xla_cpu_enable_fast_min_max=true"}
+    done = subprocess.run(
+        [sys.executable, "-c", SETTINGS, json.dumps(options)], capture_output=True, text=True, check=True,
+        env={**os.environ, "XLA_FLAGS": "--xla_cpu_enable_fast_math=true --xla_backend_optimization_level=1"},
+    )  # fmt: skip
+    settings = json.loads(done.stdout)
+    assert settings["fast_math"] is fast
+    assert settings["xla_flags"].split() == [
+        "--xla_backend_optimization_level=1", f"--xla_cpu_enable_fast_math={word}",
+        f"--xla_cpu_enable_fast_min_max={word}", "--xla_cpu_enable_fast_min_max=true",
+    ]  # fmt: skip
+
+
+def test_fast_math_is_yes_or_no() -> None:
+    with pytest.raises(UsageError, match="fast_math=very must be true or false"):
+        Jax().configure(Target(options={"fast_math": "very"}))
 
 
 def test_one_thread_uses_one_core() -> None:

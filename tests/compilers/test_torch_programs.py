@@ -148,9 +148,22 @@ def test_settings_are_applied_and_reported() -> None:
     assert compilers.get("inductor").configure(Target(options={"freezing": "false"}))["freezing"] is False
 
 
-@pytest.mark.parametrize("options", [{"freezing": "perhaps"}, {"mode": "fastest"}])
+def test_inductors_own_settings_pass_through() -> None:
+    from torch._inductor import config
+
+    before = config.max_fusion_size
+    try:
+        compilers.get("inductor").configure(
+            Target(options={"config.max_fusion_size": 3, "config.cpp.min_chunk_size": 99})
+        )
+        assert (config.max_fusion_size, config.cpp.min_chunk_size) == (3, 99)
+    finally:
+        config.load_config({"max_fusion_size": before, "cpp.min_chunk_size": 512})
+
+
+@pytest.mark.parametrize("options", [{"freezing": "perhaps"}, {"mode": "fastest"}, {"config.no_such_thing": 1}])
 def test_options_that_do_not_exist_are_usage_errors(options: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="inductor: option"):
+    with pytest.raises(UsageError, match=r"inductor: option|torch._inductor.config has no 'no_such_thing'"):
         compilers.get("inductor").configure(Target(options=dict(options)))
 
 
