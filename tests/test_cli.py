@@ -104,6 +104,37 @@ def test_unknown_compiler_lists_the_known(
     assert "unknown compiler 'tmv'; known: torch, inductor, jax, onnxruntime" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--compiler", "inductor:freezin"), "compiler 'inductor' has no variant 'freezin'; known: inductor:freezing"),
+        (("--compiler", "torch,jax", "--tune", "5"), "none of torch, jax can be tuned; that can: tvm"),
+        (("--compiler", "torch", "--passes", "jax.fast-math"), "pass 'jax.fast-math' is of compiler 'jax'"),
+        (("--compiler", "torch", "--backend", "tpu"), "unknown backend 'tpu'; known: gpu, cpu, cuda, metal, tensorrt"),
+    ],
+)
+def test_requests_that_cannot_be_carried_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path,
+    arguments: tuple[str, ...], words: str,
+) -> None:  # fmt: skip
+    assert run(monkeypatch, "evaluate", "--graph", graph_file, *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_variants_have_folders_and_columns_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path, tmp_path: Path
+) -> None:
+    names = "onnxruntime,onnxruntime:basic"
+    arguments = ("--compiler", names, "--graph", graph_file, "--budget", "0.1", "-q", "-o", tmp_path / "r")
+    assert run(monkeypatch, "evaluate", *arguments) == 0
+    assert (tmp_path / "r" / "onnxruntime" / "latency.csv").is_file()
+    rows = list(csv.DictReader((tmp_path / "r" / "onnxruntime-basic" / "latency.csv").read_text().splitlines()))
+    assert rows[0]["settings"].endswith("level=basic")
+    told = capsys.readouterr().out
+    assert "onnxruntime:basic" in told
+    assert "Kernel times over end-to-end time" in told
+
+
 def test_schema_is_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "schema") == 0
     assert "$defs" in json.loads(capsys.readouterr().out)
