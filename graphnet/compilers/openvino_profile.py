@@ -12,6 +12,7 @@ from graphnet.ir.graph import Graph
 from graphnet.rewrite.decompose import origin
 
 PROFILED_RUNS = 10
+_DATA = ("Input", "Const", "Output")
 Covered = Mapping[str, tuple[str, ...]]
 """Names of executed nodes to those of GraphIR nodes."""
 
@@ -34,32 +35,57 @@ def kernel_times(run: Callable[[], object], rows: Callable[[], list[Any]], cover
 
 
 def covered_nodes(graph: Graph, imported: Any, executed: Any) -> dict[str, tuple[str, ...]]:
-    """By the names of the imported model's operations that the executed model keeps, and by where results go.
+    """Of a model that ran: by the names of imported operations that it keeps, and by where results go.
 
-    A node that no executed one lists (its name was lost in a fusion, or it was folded) counts with its reader.
+    A node that no executed operation lists counts with its reader: it was folded, or its name was lost in a rewrite.
+    An operation that ran and lists none (but for changes of layout) takes the nodes that its reader has in such a way,
+    or else shares those of its reader.
     """
     made = origins(graph, imported)
+    operations = [item for item in executed.get_ordered_ops() if _text(item, "layerType") not in _DATA]
     owner: dict[str, str] = {}
-    for operation in executed.get_ordered_ops():
+    for operation in operations:
+        for layer in _layers(_text(operation, "originalLayersNames"), made):
+            owner.setdefault(made[layer], operation.get_friendly_name())
+    listed, taken = _by_owner(graph, owner), _by_owner(graph, _taken(graph, owner))
+    covered = {name: (*taken.get(name, ()), *listed[name]) for name in listed}
+    for operation in reversed(operations):
         name = operation.get_friendly_name()
-        info = operation.get_rt_info()
-        if _text(info, "execTimeMcs") == "not_executed" and _text(info, "layerType") in ("Input", "Const", "Output"):
+        reader = next((item for item in _readers(operation) if item in covered), "")
+        idle = "not_executed" in _text(operation, "execTimeMcs") or _text(operation, "layerType") == "Reorder"
+        if name in covered or not reader or idle:
             continue
-        for layer in _layers(_text(info, "originalLayersNames"), made):
-            owner.setdefault(made[layer], name)
+        covered[name] = taken.get(reader) or covered[reader]
+        covered[reader] = listed.get(reader) or covered[reader]
+    return {name: tuple(dict.fromkeys(map(origin, nodes))) for name, nodes in covered.items()}
+
+
+def _taken(graph: Graph, owner: Mapping[str, str]) -> dict[str, str]:
+    """Owners of the nodes that have none: those of the nodes that read their results."""
     readers: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes:
         for value in node.inputs:
             readers[value].append(node.name)
+    found: dict[str, str] = {}
     for node in reversed(graph.nodes):
         if node.name not in owner:
-            found = [owner[reader] for value in node.outputs for reader in readers[value] if reader in owner]
-            owner |= {node.name: found[0]} if found else {}
-    covered: dict[str, dict[str, None]] = defaultdict(dict)
+            names = [name for value in node.outputs for name in readers[value]]
+            reader = next((name for name in names if name in owner or name in found), None)
+            if reader:
+                found[node.name] = owner.get(reader) or found[reader]
+    return found
+
+
+def _by_owner(graph: Graph, owner: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    nodes: dict[str, tuple[str, ...]] = {}
     for node in graph.nodes:
         if node.name in owner:
-            covered[owner[node.name]][origin(node.name)] = None
-    return {name: tuple(nodes) for name, nodes in covered.items()}
+            nodes[owner[node.name]] = (*nodes.get(owner[node.name], ()), node.name)
+    return nodes
+
+
+def _readers(operation: Any) -> list[str]:
+    return [port.get_node().get_friendly_name() for out in operation.outputs() for port in out.get_target_inputs()]
 
 
 def origins(graph: Graph, imported: Any) -> dict[str, str]:
@@ -77,10 +103,7 @@ def origins(graph: Graph, imported: Any) -> dict[str, str]:
             continue
         known = _known(name, nodes) or producers.get(name) or _known_tensor(operation, producers)
         if not known:
-            readers = [
-                port.get_node().get_friendly_name() for out in operation.outputs() for port in out.get_target_inputs()
-            ]
-            known = next((found[reader] for reader in readers if reader in found), "")
+            known = next((found[reader] for reader in _readers(operation) if reader in found), "")
         if known:
             found[name] = known
     return found
@@ -112,5 +135,6 @@ def _layers(listed: str, known: Mapping[str, str]) -> list[str]:
     return layers
 
 
-def _text(info: Any, key: str) -> str:
+def _text(operation: Any, key: str) -> str:
+    info = operation.get_rt_info()
     return str(info[key].astype(str)) if key in info else ""

@@ -115,6 +115,25 @@ def test_an_output_that_is_an_input() -> None:
     np.testing.assert_array_equal(outputs(compiled(unary("Identity")), {"x": x})[0], x)
 
 
+def test_inputs_that_the_importer_drops_or_renames() -> None:
+    """`b` decides only a dtype, `c` becomes the output `z` under that name."""
+    shape = (5,)
+    graph = Graph(
+        name="casts", inputs=tuple(Input(name=name, dtype="float32", shape=shape) for name in "bac"),
+        outputs=("y", "z"),
+        nodes=(
+            Node(op="CastLike", name="cast", inputs=("a", "b"), outputs=("d",)),
+            Node(op="Neg", name="neg", inputs=("d",), outputs=("y",)),
+            Node(op="Dropout", name="drop", inputs=("c",), outputs=("z",)),
+        ),
+        values={name: Value(dtype="float32", shape=shape) for name in "dyz"},
+    )  # fmt: skip
+    arrays = {name: np.full(5, number, np.float32) for name, number in zip("bac", (1, 2, 3), strict=True)}
+    y, z = outputs(compiled(graph), arrays)
+    np.testing.assert_array_equal(y, -arrays["a"])
+    np.testing.assert_array_equal(z, arrays["c"])
+
+
 @pytest.mark.parametrize(
     ("dtype", "values"),
     [
@@ -202,26 +221,53 @@ def operation(name: str, info: dict[str, str] | None = None, readers: tuple[Any,
     )  # fmt: skip
 
 
-def test_nodes_by_original_names() -> None:
-    """Of a chain a -> b,1 -> c: `a` was made of two operations, the name of `b,1` has a comma, that of `c` is lost."""
-    links = (("a", "ia", "oa"), ("b,1", "oa", "ob,1"), ("c", "ob,1", "oc"))
-    nodes = [Node(op="Relu", name=name, inputs=(read,), outputs=(made,)) for name, read, made in links]
-    graph = Graph(
-        name="chain", inputs=(Input(name="ia", dtype="float32", shape=(1,)),), outputs=("oc",), nodes=tuple(nodes),
-        values={name: Value(dtype="float32", shape=(1,)) for name in ("oa", "ob,1", "oc")},
+def chain(*names: str) -> Graph:
+    """Relu after Relu: node `a` makes `oa`."""
+    values = ["x", *(f"o{name}" for name in names)]
+    return Graph(
+        name="chain", inputs=(Input(name="x", dtype="float32", shape=(1,)),), outputs=(values[-1],),
+        nodes=tuple(
+            Node(op="Relu", name=name, inputs=(values[index],), outputs=(values[index + 1],))
+            for index, name in enumerate(names)
+        ),
+        values={name: Value(dtype="float32", shape=(1,)) for name in values[1:]},
     )  # fmt: skip
+
+
+def model(*operations: Any) -> Any:
+    return SimpleNamespace(get_ordered_ops=lambda: list(operations))
+
+
+def row(name: str, layers: str = "", readers: tuple[Any, ...] = (), kind: str = "Eltwise") -> Any:
+    return operation(name, {"originalLayersNames": layers, "layerType": kind}, readers)
+
+
+def test_nodes_by_original_names() -> None:
+    """`a` was made of two operations, `b,1` has a comma and a suffix, the last is named after the graph's output."""
     last = operation("oc")
     middle = operation("b,1/WithoutBias", readers=(last,))
     first = operation("a", readers=(middle,))
-    part = operation("Multiply_7", readers=(first,))
-    imported = SimpleNamespace(get_ordered_ops=lambda: [part, first, middle, last])
-    rows = [
-        operation("x_reorder", {"originalLayersNames": "", "layerType": "Reorder", "execTimeMcs": "3"}),
-        operation("fused", {"originalLayersNames": "Multiply_7,b,1/WithoutBias", "layerType": "Eltwise"}),
-        operation("oc", {"originalLayersNames": "oc", "layerType": "Eltwise", "execTimeMcs": "2"}),
-    ]
-    executed = SimpleNamespace(get_ordered_ops=lambda: rows)
-    assert covered_nodes(graph, imported, executed) == {"fused": ("a", "b,1"), "oc": ("c",)}
+    imported = model(operation("Multiply_7", readers=(first,)), first, middle, last)
+    end = row("oc", "oc")
+    fused = row("fused", "Multiply_7,b,1/WithoutBias", (end,))
+    executed = model(row("x_reorder", readers=(fused,), kind="Reorder"), fused, end)
+    assert covered_nodes(chain("a", "b,1", "c"), imported, executed) == {"fused": ("a", "b,1"), "oc": ("c",)}
+
+
+def test_nodes_whose_names_are_lost() -> None:
+    """`a` went into an operation without names, `b` into the one that lists only `c`, which itself is done in two."""
+    imported = model(operation("c"), operation("d"))
+    end = row("d", "d")
+    second = row("c", "c", (end,))
+    first = row("MatMul_9", readers=(second,))
+    idle = operation("Constant_5", {"execTimeMcs": "not_executed"}, (second,))
+    assert covered_nodes(chain("a", "c", "d"), imported, model(idle, first, second, end)) == {
+        "MatMul_9": ("a",), "c": ("c",), "d": ("d",),
+    }  # fmt: skip
+    assert covered_nodes(chain("b", "c"), imported, model(row("c", "c"))) == {"c": ("b", "c")}
+    assert covered_nodes(chain("c", "d"), imported, model(idle, first, second, end)) == {
+        "MatMul_9": ("c",), "c": ("c",), "d": ("d",),
+    }  # fmt: skip
 
 
 def test_kernel_times_leave_out_the_first_run_and_what_did_not_run() -> None:
