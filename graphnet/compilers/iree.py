@@ -22,6 +22,8 @@ from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import Graph
 
 LEVELS = ("O0", "O1", "O2", "O3")
+DEEP_STACK = "--iree-llvmcpu-stack-allocation-limit=1048576"
+"""Bytes that a kernel may have on the stack of the calling thread; those of IREE's own threads hold its default."""
 PRECISION = ("--iree-input-demote-f64-to-f32=false", "--iree-input-demote-i64-to-i32=false")
 """Dtypes are kept: IREE computes float64 in float32 unless told otherwise."""
 _DIAGNOSTIC = re.compile(r'error: loc\((?:fused\[)?"([^"]+)"')
@@ -184,7 +186,8 @@ def _flags(target: Target) -> list[str]:
         raise UsageError(f"iree: option opt_level={level} is unknown; use {', '.join(LEVELS)}")
     given = [*shlex.split(target.spec), *shlex.split(str(target.options.get("flags", "")))]
     stated = {flag.partition("=")[0] for flag in given}
-    ours = (*_device(target).flags, *PRECISION, f"--iree-opt-level={level}")
+    stack = (DEEP_STACK,) if _driver(target) == "local-sync" else ()
+    ours = (*_device(target).flags, *stack, *PRECISION, f"--iree-opt-level={level}")
     return [*(flag for flag in ours if flag.partition("=")[0] not in stated), *given]
 
 
@@ -208,7 +211,12 @@ def _explained(text: str, operators: Mapping[str, str]) -> Exception:
     lines = text.partition("Diagnostics:")[2].strip().splitlines() or text.strip().splitlines()
     first = next((line for line in lines if "error:" in line), lines[0])
     located = _DIAGNOSTIC.search(first)
-    if located and located[1] in operators and any(words in first for words in _NO_LOWERING):
-        cause = first.partition("): ")[2][:_MESSAGE_LIMIT]
-        return UnsupportedOp(f"iree: no lowering for {operators[located[1]]} (node '{located[1]}'): {cause}")
-    return RuntimeError(f"iree-compile: {first[:_MESSAGE_LIMIT]}")
+    operator = operators.get(located[1], "") if located else ""
+    cause = first.partition("error: ")[2][:_MESSAGE_LIMIT]
+    if not any(words in first for words in _NO_LOWERING):
+        return RuntimeError(f"iree-compile: {cause}")
+    return UnsupportedOp(
+        f"iree: no lowering for {operator} (node '{located[1]}'): {cause}"
+        if located and operator
+        else f"iree: no lowering for an operation that it made of the graph's: {cause}"
+    )

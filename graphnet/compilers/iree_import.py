@@ -13,6 +13,7 @@ from iree.compiler.ir import Context, MLIRError, Value
 from iree.compiler.tools.import_onnx.importer_externalization_overrides import IREENodeImporter, ParamData
 
 from graphnet.compilers import Tensors
+from graphnet.compilers.iree_mend import mend
 from graphnet.errors import UnsupportedOp
 from graphnet.ir import onnx_bridge
 from graphnet.ir import tensors as tensors_
@@ -21,7 +22,10 @@ from graphnet.rewrite.decompose import decompose, decomposed
 
 FUNCTION = "main"
 SCOPE = "model"
-DECOMPOSED = frozenset({"Attention", "RotaryEmbedding", "RMSNormalization"})
+DECOMPOSED = frozenset({
+    "Attention", "NegativeLogLikelihoodLoss", "RMSNormalization", "RotaryEmbedding",
+    "SoftmaxCrossEntropyLoss",
+})  # fmt: skip
 """Composite operators that torch-mlir, IREE's ONNX front end, has no lowering for."""
 
 
@@ -39,7 +43,8 @@ class Imported(NamedTuple):
 
 def import_graph(graph: Graph, tensors: Tensors) -> Imported:
     """Literals become constants of the module, parameters and buffers its parameters. Raises UnsupportedOp."""
-    written = decompose(graph, DECOMPOSED)
+    written = decompose(decompose(graph, DECOMPOSED), DECOMPOSED)  # a loss has a loss in its body
+    written, mended = mend(written)
     added = {name: weight for name, weight in written.weights.items() if name not in tensors}
     literals = tensors_.weights(msgspec.structs.replace(written, weights=added))
     model = onnx_bridge.to_onnx(written, {**tensors, **literals})
@@ -59,7 +64,7 @@ def import_graph(graph: Graph, tensors: Tensors) -> Imported:
         module=buffer.getvalue(),
         parameters={symbol: name for name, symbol in importer.globals},
         operators={node.name: f"{node.domain or 'ai.onnx'}::{node.op}" for node in written.nodes},
-        details={"decomposed": decomposed(graph, DECOMPOSED)},
+        details={"decomposed": decomposed(graph, DECOMPOSED), "rewritten": mended},
     )
 
 

@@ -129,7 +129,7 @@ class TinygradProgram:
 
     def kernels(self) -> Sequence[Kernel]:
         """Time of each kernel of the captured JIT over a few runs."""
-        return profile(self._jit, self._inputs)
+        return profile(self._jit, self._inputs, self._model.readers())
 
 
 def _zeros(item: Input) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ import numpy as np
 from tinygrad.dtype import DTYPES_DICT
 from tinygrad.nn.onnx import OnnxRunner, onnx_ops, required_input_python_consts
 from tinygrad.tensor import Tensor
+from tinygrad.uop.ops import UOp
 
 from graphnet.compilers.base import Tensors
 from graphnet.errors import UnsupportedOp
 from graphnet.ir import onnx_bridge
 from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import Graph, Input, Value
-from graphnet.rewrite.decompose import decompose
+from graphnet.rewrite.decompose import decompose, origin
 
 DECOMPOSED = frozenset({"RMSNormalization", "RotaryEmbedding"})
 """Composite operators that tinygrad's ONNX front end lacks, or has in a narrower form."""
@@ -41,14 +43,12 @@ class Model:
         literals = tensors_.weights(model) | {name: tensors[name] for name in inside if name in tensors}
         self._runner = _read(onnx_bridge.to_onnx(model, literals).SerializeToString())
         self._weights = {name: to_tensor(tensors[name], weight.dtype) for name, weight in outside.items()}
-        self.values: dict[str, Tensor] = {}
-        """Every value of the last call, by name."""
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> list[Tensor]:
         """The outputs in graph order, not yet computed. Raises UnsupportedOp, RuntimeError with the node's name."""
         given = self._weights | dict(inputs)
         try:
-            self._runner({name: given[name] for name in self._runner.graph_inputs})
+            found = self._runner({name: given[name] for name in self._runner.graph_inputs})
         except Exception as error:
             node = self._graph.nodes[self._runner.position]
             place = f"ai.onnx::{node.op} (node '{node.name}')"
@@ -56,8 +56,16 @@ class Model:
             if isinstance(error, NotImplementedError | TypeError):
                 raise UnsupportedOp(f"tinygrad: no lowering for {place}: {cause}") from error
             raise RuntimeError(f"tinygrad: {place}: {type(error).__name__}: {cause}") from error
-        self.values = self._runner.graph_values
-        return [self.values[name] for name in self._graph.outputs]
+        return list(found.values())
+
+    def readers(self) -> dict[UOp, list[str]]:
+        """Names of the nodes of the graph that read a weight, by its buffer."""
+        found: dict[UOp, list[str]] = defaultdict(list)
+        for node in self._graph.nodes:
+            for name in node.inputs:
+                if name in self._weights:
+                    found[self._weights[name].uop.base].append(origin(node.name))
+        return found
 
 
 def _read(model: bytes) -> _Runner:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tinygrad.device import Device
@@ -17,8 +17,17 @@ from graphnet.compilers.base import Kernel
 PROFILED_RUNS = 5
 
 
-def profile(jit: Any, inputs: Mapping[str, Tensor]) -> list[Kernel]:
-    """Kernels in order, each waited for; the scheduler does not keep what a kernel was made from, so no nodes."""
+def profile(jit: Any, inputs: Mapping[str, Tensor], readers: Mapping[UOp, Sequence[str]]) -> list[Kernel]:
+    """Kernels in order, each waited for.
+
+    tinygrad's scheduler does not keep what a kernel was made from. A kernel is known to do the work of a node if it
+    reads a weight of that node; what else is fused into it is not told, and a kernel without weights names no node.
+
+    Args:
+        jit: the captured function.
+        inputs: its arguments.
+        readers: nodes that read a weight, by the weight's buffer.
+    """
     buffers = tuple(value.uop.base for _, value in sorted(inputs.items()))
     calls = list(_calls(jit.captured.linear))
     times = [0.0] * len(calls)
@@ -26,7 +35,12 @@ def profile(jit: Any, inputs: Mapping[str, Tensor]) -> list[Kernel]:
         for index, call in enumerate(calls):
             times[index] += _run(call, buffers)
     return [
-        Kernel(name=ansistrip(get_call_name(call, call.src[1:])), calls=1, total_us=total / PROFILED_RUNS)
+        Kernel(
+            name=ansistrip(get_call_name(call, call.src[1:])),
+            nodes=tuple(dict.fromkeys(node for value in call.src[1:] for node in readers.get(value.base, ()))),
+            calls=1,
+            total_us=total / PROFILED_RUNS,
+        )
         for call, total in zip(calls, times, strict=True)
     ]
 
