@@ -51,9 +51,9 @@ def import_graph(graph: Graph, tensors: Tensors) -> Imported:
     model.graph.name = FUNCTION
     info = onnx_importer.ModelInfo(model)
     module = info.create_module(context=Context()).operation
-    importer = _Importer.define_function(info.main_graph, module, ParamData(None, 0, SCOPE, "", "", None))
-    importer.external = {name for name, weight in written.weights.items() if weight.role != "constant"}
     try:
+        importer = _Importer.define_function(info.main_graph, module, ParamData(None, 0, SCOPE, "", "", None))
+        importer.external = {name for name, weight in written.weights.items() if weight.role != "constant"}
         importer.import_all()
         module.verify()
     except (onnx_importer.OnnxImportError, MLIRError) as error:

@@ -104,7 +104,7 @@ class TinygradProgram:
         self._to_tensor = front_end.to_tensor
         self._to_array = front_end.to_array
         self._jit = TinyJit(self._infer)
-        self.bind({item.name: _zeros(item) for item in graph.inputs})
+        self.bind({item.name: _ones(item) for item in graph.inputs})
         for _ in range(2):
             self.run()
 
@@ -132,8 +132,9 @@ class TinygradProgram:
         return profile(self._jit, self._inputs, self._model.readers())
 
 
-def _zeros(item: Input) -> np.ndarray:
-    return np.zeros([int(size) for size in item.shape], tensors_.numpy_dtype(item.dtype))
+def _ones(item: Input) -> np.ndarray:
+    """To compile with: not zeros, by which integers cannot be divided."""
+    return np.ones([int(size) for size in item.shape], tensors_.numpy_dtype(item.dtype))
 
 
 def _clang() -> str:

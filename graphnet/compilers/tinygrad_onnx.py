@@ -22,8 +22,10 @@ from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import Graph, Input, Value
 from graphnet.rewrite.decompose import decompose, origin
 
-DECOMPOSED = frozenset({"RMSNormalization", "RotaryEmbedding"})
-"""Composite operators that tinygrad's ONNX front end lacks, or has in a narrower form."""
+DECOMPOSED = frozenset({"Attention", "DynamicQuantizeLinear", "RMSNormalization", "RotaryEmbedding"})
+"""Composite operators that tinygrad's ONNX front end lacks, or does not have whole (grouped heads, masked rows)."""
+DEFAULTS: Mapping[str, Mapping[str, int]] = {"GatherElements": {"axis": 0}}
+"""Attributes that the standard lets be left out, and the front end does not."""
 _MESSAGE_LIMIT = 400
 CARRIERS = {"bfloat16": np.uint16}
 """Dtypes that numpy lacks, with the one that carries their bits."""
@@ -34,7 +36,7 @@ class Model:
 
     def __init__(self, graph: Graph, tensors: Tensors) -> None:
         """Raises UnsupportedOp."""
-        self._graph = decompose(graph, DECOMPOSED)
+        self._graph = _complete(decompose(graph, DECOMPOSED))
         _check(self._graph)
         outside = {name: weight for name, weight in self._graph.weights.items() if weight.role != "constant"}
         inside = {name: weight for name, weight in self._graph.weights.items() if name not in outside}
@@ -56,7 +58,10 @@ class Model:
             if isinstance(error, NotImplementedError | TypeError):
                 raise UnsupportedOp(f"tinygrad: no lowering for {place}: {cause}") from error
             raise RuntimeError(f"tinygrad: {place}: {type(error).__name__}: {cause}") from error
-        return list(found.values())
+        return [
+            _computed(value, self._graph.type_of(name))
+            for name, value in zip(self._graph.outputs, found.values(), strict=True)
+        ]
 
     def readers(self) -> dict[UOp, list[str]]:
         """Names of the nodes of the graph that read a weight, by its buffer."""
@@ -66,6 +71,20 @@ class Model:
                 if name in self._weights:
                     found[self._weights[name].uop.base].append(origin(node.name))
         return found
+
+
+def _complete(graph: Graph) -> Graph:
+    """With the attributes of DEFAULTS spelled out."""
+    nodes = tuple(
+        msgspec.structs.replace(node, attrs={**DEFAULTS[node.op], **node.attrs}) if node.op in DEFAULTS else node
+        for node in graph.nodes
+    )
+    return msgspec.structs.replace(graph, nodes=nodes)
+
+
+def _computed(value: Any, type_: Value) -> Tensor:
+    """A tensor, also where the front end knows the number already (Size)."""
+    return value if isinstance(value, Tensor) else Tensor(value, dtype=DTYPES_DICT[type_.dtype])
 
 
 def _read(model: bytes) -> _Runner:
