@@ -41,7 +41,7 @@ BUILTIN: Mapping[str, Entry] = {
     "tvm": Entry("graphnet.compilers.tvm:Tvm", {"untuned": {"schedule": "none"}, "tuned": {"tune": 60}}, tunable=True),
     "iree": Entry("graphnet.compilers.iree:Iree"),
     "tensorflow": Entry("graphnet.compilers.tensorflow:TensorFlow", {"grappler": {"jit": False}}),
-    "tinygrad": Entry("graphnet.compilers.tinygrad:Tinygrad"),
+    "tinygrad": Entry("graphnet.compilers.tinygrad:Tinygrad", {"beam": {"beam": 2}}),
     "tensorrt": Entry("graphnet.compilers.tensorrt:TensorRt"),
     "reference": Entry("graphnet.compilers.reference:Reference"),
     "null": Entry("graphnet.compilers.null:Null"),
