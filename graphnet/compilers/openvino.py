@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 
@@ -22,7 +23,7 @@ from graphnet.compilers.openvino_profile import covered_nodes, kernel_times
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import onnx_bridge
 from graphnet.ir import tensors as ir_tensors
-from graphnet.ir.graph import Graph, walk
+from graphnet.ir.graph import Graph, Node, walk
 from graphnet.rewrite.decompose import decompose
 
 _CONVERTER = "openvino.tools.ovc"
@@ -128,7 +129,7 @@ class OpenVinoProgram:
         self._graph, self._target = graph, target
         start = time.perf_counter()
         written_out = _misread(graph)
-        self._written = decompose(graph, written_out)
+        self._written = _with_axis_attributes(decompose(graph, written_out), tensors)
         model = _onnx(self._written, tensors)
         self.lower_s = time.perf_counter() - start
         """Seconds of the compilation that went into writing the ONNX model."""
@@ -137,7 +138,9 @@ class OpenVinoProgram:
         for change in _passes(target):
             change(self._imported)
         self._compiled = _compile(self._core, self._imported, target, self._written)
-        self.details = _effective(self._compiled) | ({"decomposed": ", ".join(written_out)} if written_out else {})
+        self.details = _effective(self._compiled)
+        self.details |= {"decomposed": ", ".join(written_out)} if written_out else {}
+        self.details |= {"axis_as_attribute": "DFT"} if any(node.op == "DFT" for node in graph.nodes) else {}
         self._request = self._compiled.create_infer_request()
         self._inputs: dict[str, np.ndarray] = {}
 
@@ -242,6 +245,20 @@ def _misread(graph: Graph) -> tuple[str, ...]:
         node.op == "Attention" and node.attrs.get("is_causal") and any(node.inputs[past:]) for node in graph.nodes
     )
     return ("Attention",) if causal else ()
+
+
+def _with_axis_attributes(graph: Graph, tensors: Tensors) -> Graph:
+    """The importer reads DFT as opset 17 has it: its axis is an attribute, and not an input as from opset 20 on."""
+
+    def changed(node: Node) -> Node:
+        known = len(node.inputs) < 3 or not node.inputs[2] or node.inputs[2] in tensors
+        if node.op != "DFT" or node.domain or not known:
+            return node
+        rank = len(graph.type_of(node.inputs[0]).shape)
+        axis = int(tensors[node.inputs[2]]) if len(node.inputs) > 2 and node.inputs[2] else -2
+        return msgspec.structs.replace(node, inputs=node.inputs[:2], attrs={**node.attrs, "axis": axis % rank})
+
+    return msgspec.structs.replace(graph, nodes=tuple(map(changed, graph.nodes)))
 
 
 def _onnx(graph: Graph, tensors: Tensors) -> onnx.ModelProto:

@@ -21,7 +21,7 @@ from graphnet.compilers.openvino import OpenVino, OpenVinoProgram
 from graphnet.compilers.openvino_profile import covered_nodes, kernel_times
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import tensors
-from graphnet.ir.graph import DType, Fill, Graph, Input, Node, Normal, Uniform, Value, Weight
+from graphnet.ir.graph import Constant, DType, Fill, Graph, Input, Node, Normal, Uniform, Value, Weight
 
 
 def conv_net() -> Graph:
@@ -113,6 +113,26 @@ def test_inputs_are_read_in_place_and_left_as_they_are() -> None:
 def test_an_output_that_is_an_input() -> None:
     x = np.arange(5, dtype=np.float32)
     np.testing.assert_array_equal(outputs(compiled(unary("Identity")), {"x": x})[0], x)
+
+
+@pytest.mark.parametrize("axis", [1, 2, -2, None])
+def test_fourier_transform_along_an_axis(axis: int | None) -> None:
+    """The standard's axis counts the last one, of real and imaginary parts; it is -2 where none is given."""
+    shape = (1, 4, 6, 2)
+    given = axis is not None
+    number = Weight(dtype="int64", shape=(), fill=Constant(value=axis or 0), role="constant")
+    graph = Graph(
+        name="dft", inputs=(Input(name="x", dtype="float32", shape=shape),), outputs=("y",),
+        weights={"axis": number} if given else {},
+        nodes=(Node(op="DFT", name="dft", inputs=("x", "", "axis") if given else ("x",), outputs=("y",)),),
+        values={"y": Value(dtype="float32", shape=shape)},
+    )  # fmt: skip
+    inputs = tensors.inputs(graph, 0)
+    program = compiled(graph)
+    assert program.details["axis_as_attribute"] == "DFT"
+    [y] = outputs(program, inputs)
+    expected = np.fft.fft(inputs["x"][..., 0] + 1j * inputs["x"][..., 1], axis=2 if axis in (None, -2) else axis)
+    np.testing.assert_allclose(y[..., 0] + 1j * y[..., 1], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_inputs_that_the_importer_drops_or_renames() -> None:
@@ -371,3 +391,38 @@ def test_large_models_go_through_a_file(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_registry_knows_it() -> None:
     assert compilers.get("openvino").name == "openvino"
+
+
+def test_a_causal_attention_with_a_cache_is_written_out() -> None:
+    """Two queries after one cached key: the first sees the cache and itself, the second all three keys."""
+    shape = (1, 1, 2, 4)
+    past = (1, 1, 1, 4)
+    graph = Graph(
+        name="decode",
+        inputs=tuple(
+            Input(name=name, dtype="float32", shape=past if name.startswith("past") else shape)
+            for name in ("q", "k", "v", "past_k", "past_v")
+        ),
+        outputs=("y", "all_k", "all_v"),
+        nodes=(
+            Node(
+                op="Attention", name="attention", inputs=("q", "k", "v", "", "past_k", "past_v"),
+                outputs=("y", "all_k", "all_v"), attrs={"is_causal": 1},
+            ),
+        ),
+        values={
+            "y": Value(dtype="float32", shape=shape), "all_k": Value(dtype="float32", shape=(1, 1, 3, 4)),
+            "all_v": Value(dtype="float32", shape=(1, 1, 3, 4)),
+        },
+    )  # fmt: skip
+    program, inputs = compiled(graph), tensors.inputs(graph, 0)
+    assert program.details["decomposed"] == "Attention"
+    [y, all_k, all_v] = outputs(program, inputs)
+    keys, values = (np.concatenate([inputs[f"past_{name}"], inputs[name]], 2) for name in "kv")
+    scores = np.einsum("bhqd,bhkd->bhqk", inputs["q"], keys) / 2
+    scores[..., 0, 2] = -np.inf
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    np.testing.assert_allclose(y, weights @ values, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(all_k, keys)
+    np.testing.assert_array_equal(all_v, values)
+    assert {name for kernel in program.kernels() for name in kernel.nodes} <= {"attention"}

@@ -57,7 +57,7 @@ GAPS = (
     Gap("test_dft", "never", "round-off of a float32 transform near zero exceeds the test's 1e-7"),
     Gap("test_dft_opset19", "never", "round-off of a float32 transform near zero exceeds the test's 1e-7"),
     Gap("test_dft_inverse*", "never", "round-off of a float32 transform near zero exceeds the test's 1e-7"),
-    Gap("test_dft_axis*", "notyet", "the importer reads the axis of DFT from opset 17's attribute, not from the input"),
+    Gap("test_dft_axis*", "never", "round-off of a float32 transform near zero exceeds the test's 1e-7"),
     Gap("test_dft_?rfft*", "notyet", "the importer does not add the last axis of a real result"),
     Gap("test_dft_rfft*", "notyet", "the importer does not take the last axis of real numbers away"),
     Gap("test_dynamicquantizelinear", "never", _TIE),
