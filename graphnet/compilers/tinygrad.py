@@ -62,7 +62,7 @@ class Tinygrad:
         if backend is None:
             raise DeviceNotPresent(f"tinygrad: no device '{target.device}' (it knows {', '.join(DEVICES)})")
         if target.device == "cpu":
-            os.environ["CC"] = _clang()
+            os.environ["CC"] = find_clang()
         settings = {
             "DEV": backend.name, "BEAM": _beam(target), "CACHELEVEL": 0, "CCACHE": 0, "IGNORE_BEAM_CACHE": 1,
             "NUM_CPU_THREADS": 1, "PARALLEL": 0, "FLOAT16": 0, "ALLOW_TF32": 0, "DEFAULT_FLOAT": "float32",
@@ -137,7 +137,7 @@ def _ones(item: Input) -> np.ndarray:
     return np.ones([int(size) for size in item.shape], tensors_.numpy_dtype(item.dtype))
 
 
-def _clang() -> str:
+def find_clang() -> str:
     """The compiler to call: `CC`, else clang, else its newest numbered version. Raises DeviceNotPresent."""
     numbered = [
         name for folder in os.environ.get("PATH", "").split(os.pathsep) if Path(folder).is_dir()
