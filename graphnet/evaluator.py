@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
 
-DEVICES = ("cpu", "cuda", "metal", "tensorrt", "coreml", "openvino", "directml")
+DEVICES = ("cpu", "cuda", "metal", "intel-gpu", "tensorrt", "coreml", "openvino", "directml")
 BACKENDS = {"gpu": "cuda"} | {name: name for name in DEVICES}
 INTERRUPTED = 130
 PLAIN_WIDTH = 140
@@ -37,7 +37,7 @@ def evaluate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Results folder.")] = Path("results"),
     target: Annotated[str, typer.Option(help="The compiler's own target string, passed through.")] = "",
     backend: Annotated[
-        str, typer.Option(help="Device: cpu, gpu (cuda), metal; onnxruntime also tensorrt, coreml, openvino, directml.")
+        str, typer.Option(help="Device (`graphnet compilers` shows them): cpu, gpu (cuda), metal, intel-gpu ...")
     ] = "cpu",
     threads: Annotated[int, typer.Option(min=1, help="Threads of every compiler.")] = 1,
     budget: Annotated[float, typer.Option(help="Seconds of timed runs per job (ends them before 100).")] = 10.0,

@@ -110,7 +110,7 @@ def test_unknown_compiler_lists_the_known(
         (("--compiler", "inductor:freezin"), "compiler 'inductor' has no variant 'freezin'; known: inductor:freezing"),
         (("--compiler", "torch,jax", "--tune", "5"), "none of torch, jax can be tuned; that can: tvm"),
         (("--compiler", "torch", "--passes", "jax.fast-math"), "pass 'jax.fast-math' is of compiler 'jax'"),
-        (("--compiler", "torch", "--backend", "tpu"), "unknown backend 'tpu'; known: gpu, cpu, cuda, metal, tensorrt"),
+        (("--compiler", "torch", "--backend", "tpu"), "unknown backend 'tpu'; known: gpu, cpu, cuda, metal, intel-gpu"),
     ],
 )
 def test_requests_that_cannot_be_carried_out(

@@ -47,7 +47,7 @@ with _without_converter():
     from openvino import _offline_transformations as offline
     from openvino import passes as ov_passes
 
-DEVICES = {"cpu": "CPU", "gpu": "GPU"}
+DEVICES = {"cpu": "CPU", "intel-gpu": "GPU"}
 """OpenVINO's names of the devices."""
 _CONFIG = "config."
 _OURS = ("INFERENCE_NUM_THREADS", "INFERENCE_PRECISION_HINT", "CPU_DENORMALS_OPTIMIZATION", "CACHE_DIR")

@@ -306,14 +306,14 @@ def test_kernel_times_leave_out_the_first_run_and_what_did_not_run() -> None:
 
 
 def test_absent_devices_say_so() -> None:
-    with pytest.raises(DeviceNotPresent, match=r"no device 'cuda' \(it knows cpu, gpu\)"):
+    with pytest.raises(DeviceNotPresent, match=r"no device 'cuda' \(it knows cpu, intel-gpu\)"):
         OpenVino().configure(Target(device="cuda"))
 
 
 @pytest.mark.skipif(Path("/dev/dri").exists(), reason="a GPU may be here")
 def test_an_absent_gpu_says_what_it_takes() -> None:
-    with pytest.raises(DeviceNotPresent, match=r"'gpu' is not on this machine \(OpenVINO sees CPU\).*OpenCL driver"):
-        OpenVino().configure(Target(device="gpu"))
+    with pytest.raises(DeviceNotPresent, match=r"'intel-gpu' is not on this machine \(OpenVINO sees CPU\).*OpenCL driver"):
+        OpenVino().configure(Target(device="intel-gpu"))
 
 
 def test_properties_pass_through() -> None:
