@@ -14,6 +14,7 @@ import numpy as np
 
 from graphnet import compilers
 from graphnet.errors import UnsupportedOp
+from graphnet.evaluate import procfs
 from tests.conformance import harness
 
 SECONDS = 120.0
@@ -58,9 +59,9 @@ class Isolated:
         return results
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and what it started: IREE compiles in a process of its own."""
         if self._process is not None:
-            self._process.kill()
+            procfs.kill([*procfs.descendants(self._process.pid), self._process.pid])
             self._process.join()
         self._process = self._connection = None
 
