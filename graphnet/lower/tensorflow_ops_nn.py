@@ -64,12 +64,14 @@ def convolve(
 
 
 def _conv2d(x: Tensor, w: Tensor, strides: Sizes, padding: Pads, dilations: Sizes, group: int) -> Tensor:
-    x, explicit = _padding(x, padding)
     height, width, per_group, outer = w.shape
     square = strides[0] == strides[1] and set(dilations) == {1}
     if group == x.shape[-1] and group > 1 and per_group == 1 and square and x.dtype.is_floating:
+        # Padded beforehand: with explicit padding, oneDNN's fusion with a bias ends the process.
+        x = padded(x, [(0, 0), *zip(*padding, strict=True), (0, 0)])
         kernel = tf.reshape(w, (height, width, group, outer // group))
-        return tf.nn.depthwise_conv2d(x, kernel, (1, *strides, 1), explicit)
+        return tf.nn.depthwise_conv2d(x, kernel, (1, *strides, 1), "VALID")
+    x, explicit = _padding(x, padding)
     return tf.nn.conv2d(x, w, strides, explicit, dilations=dilations)
 
 
