@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from functools import partial
+from importlib.metadata import packages_distributions
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when the library is loaded
@@ -15,23 +17,31 @@ import tensorflow as tf
 
 from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
 from graphnet.compilers.tensorflow_profile import profile_operations, profile_xla
-from graphnet.errors import DeviceNotPresent, UsageError
+from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir.graph import Graph
 from graphnet.ir.tensors import inputs as filled_inputs
+from graphnet.ir.tensors import numpy_dtype
 from graphnet.lower.tensorflow_graph import Lowered, carrier, lower, node_of
 
 DEVICES = {"cpu": "CPU", "cuda": "GPU", "gpu": "GPU"}
 FLAGS = ("xla_cpu_enable_fast_math", "xla_cpu_enable_fast_min_max")
 """XLA's numerics flags, stated so that neither its defaults nor the environment decide."""
+_NO_KERNEL = re.compile(r"on XLA_\w+: (\w+) \(No registered .*?\{\{node ([^}]*)\}\}([^{]*)\)")
 FAST_MATH_VARIABLES = ("TF_SET_ONEDNN_FPMATH_MODE", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 """Environment variables by which oneDNN would compute float32 products in bfloat16 or TF32."""
+
+
+def _distribution() -> str:
+    """The name under which the framework is installed: with or without kernels for GPUs."""
+    found = packages_distributions().get("tensorflow", [])
+    return next((name.replace("_", "-") for name in found), "tensorflow-cpu")
 
 
 class TensorFlow:
     """`tensorflow`: options `jit` (bool: compile with XLA) and `fast_math` (bool, XLA's)."""
 
     name = "tensorflow"
-    packages = ("tensorflow-cpu",)
+    packages = (_distribution(),)
     devices = ("cpu", "cuda")
 
     def preload(self) -> None:
@@ -56,7 +66,7 @@ class TensorFlow:
         return {
             "device": _device(target),
             "jit": _option(target, "jit", True),
-            "intra_op_threads": tf.config.threading.get_intra_op_parallelism_threads(),
+            "threads": tf.config.threading.get_intra_op_parallelism_threads(),
             "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
             "precision": "float32" if not tf.config.experimental.tensor_float_32_execution_enabled() else "tf32",
             "auto_mixed_precision": bool(tf.config.optimizer.get_experimental_options().get("auto_mixed_precision")),
@@ -75,8 +85,23 @@ class TensorFlow:
             lowered = lower(graph, tensors, jit=_option(target, "jit", True))
         program = TensorFlowProgram(graph, lowered, device, time.perf_counter() - start)
         program.bind(filled_inputs(graph))
-        program.run()
+        try:
+            program.run()
+        except tf.errors.InvalidArgumentError as error:
+            raise _unsupported(str(error), lowered.nodes) or error from error
         return program
+
+
+def _unsupported(text: str, nodes: Sequence[str]) -> UnsupportedOp | None:
+    """What XLA says of an operation that it has no kernel for; None if it says something else."""
+    found = _NO_KERNEL.search(text)
+    if found is None:
+        return None
+    operation, place, rest = found.groups()
+    attributes = rest.partition("Requested Attributes: ")[2]
+    return UnsupportedOp(
+        f"tensorflow: XLA has no {operation}{f' ({attributes})' if attributes else ''} (node '{node_of(nodes, place)}')"
+    )
 
 
 def _flags(target: Target) -> str:
@@ -131,8 +156,11 @@ class TensorFlowProgram:
             tf.test.experimental.sync_devices()
 
     def outputs(self) -> Sequence[np.ndarray]:
-        """Copies of the outputs in graph order; the lowering keeps the graph's dtypes."""
-        return [np.array(result.numpy()) for result in self._results]
+        """Copies of the outputs in graph order, with the graph's dtypes."""
+        return [
+            np.array(result.numpy()).astype(numpy_dtype(self.graph.type_of(name).dtype), copy=False)
+            for name, result in zip(self.graph.outputs, self._results, strict=True)
+        ]
 
     def kernels(self) -> Sequence[Kernel]:
         """Time by HLO instruction, or by TensorFlow operation without XLA, over a few profiled runs."""

@@ -59,10 +59,11 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray], *, jit: bool) -> Lowe
     names = [node.name for node in walk(graph)]
     scopes = {name: f"node{index}_{re.sub(r'[^A-Za-z0-9.]+', '_', name)}" for index, name in enumerate(names)}
     orders = _preferred_orders(graph)
+    read = _run_time(graph)
     variables = {
         name: tf.Variable(_carried(tensors[name], weight.dtype, orders.get(name)), trainable=False)
         for name, weight in graph.weights.items()
-        if name in _run_time(graph)
+        if name in read
     }
 
     def around(node: Node) -> AbstractContextManager[Any]:
@@ -76,7 +77,10 @@ def lower(graph: Graph, tensors: Mapping[str, np.ndarray], *, jit: bool) -> Lowe
         }
         env.update((item.name, _stated(value, item.dtype)) for item, value in zip(graph.inputs, inputs, strict=True))
         outputs = Scope(TENSORFLOW, graph, env, tensors, tf.constant, around=around, peek=known_array).run()
-        return tuple(tensor_of(value) for value in outputs)
+        return tuple(
+            _handed(tensor_of(value), graph.type_of(name).dtype)
+            for name, value in zip(graph.outputs, outputs, strict=True)
+        )
 
     staged = tf.function(function, jit_compile=jit, autograph=False)
     specs = [tf.TensorSpec(_static_shape(item), tf.as_dtype(carrier(item.dtype))) for item in graph.inputs]
@@ -102,6 +106,11 @@ def _carried(array: np.ndarray, dtype: DType, order: Order | None) -> np.ndarray
 def _stated(value: Any, dtype: DType) -> Any:
     value = tf.convert_to_tensor(value)
     return tf.cast(value, tensorflow_dtype(dtype)) if dtype in _CARRIERS else value
+
+
+def _handed(value: Any, dtype: DType) -> Any:
+    """An output as it leaves the function: XLA packs 4-bit numbers into bytes that TensorFlow does not unpack."""
+    return tf.cast(value, tf.as_dtype(carrier(dtype))) if dtype in _CARRIERS else value
 
 
 def _run_time(graph: Graph) -> set[str]:

@@ -15,7 +15,7 @@ from graphnet.compilers import Target
 from graphnet.errors import UsageError
 from graphnet.ir.graph import Graph, Input, Node, Value
 
-ALL = ("torch", "inductor", "jax", "onnxruntime", "openvino", "reference", "null")
+ALL = ("torch", "inductor", "jax", "onnxruntime", "openvino", "tensorflow", "reference", "null")
 SUBNORMAL = """
 import json, sys
 import numpy as np
@@ -35,7 +35,7 @@ print(json.dumps([settings["flush_subnormals"], float(np.abs(program.outputs()[0
 """
 
 
-@pytest.mark.parametrize("name", ["torch", "inductor", "jax", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("name", ["torch", "inductor", "jax", "onnxruntime", "openvino", "tensorflow"])
 def test_subnormals_count_as_zero(name: str) -> None:
     """ngraph#1857: one policy for all. In a process of its own, since the processor's mode belongs to the thread."""
     done = subprocess.run(
@@ -44,7 +44,7 @@ def test_subnormals_count_as_zero(name: str) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == [True, 0.0]
 
 
-@pytest.mark.parametrize("name", ["torch", "inductor", "jax", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("name", ["torch", "inductor", "jax", "onnxruntime", "openvino", "tensorflow"])
 def test_lowering_is_told_apart_from_compiling(name: str) -> None:
     graph = Graph(
         name="twice", inputs=(Input(name="x", dtype="float32", shape=(64,)),), outputs=("y",),

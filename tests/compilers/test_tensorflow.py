@@ -56,7 +56,7 @@ def test_effective_settings() -> None:
     assert not settings["fast_math"]
     assert not settings["auto_mixed_precision"]
     assert "--xla_cpu_enable_fast_math=false" in settings["xla_flags"]
-    assert (settings["intra_op_threads"], settings["inter_op_threads"]) == (1, 1)
+    assert (settings["threads"], settings["inter_op_threads"]) == (1, 1)
     assert settings["device"] == "/CPU:0"
 
 

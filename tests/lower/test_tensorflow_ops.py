@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
@@ -216,3 +217,36 @@ def test_what_data_decides_is_refused() -> None:
     text = "g (float[3] x, bool[3] c) => (float[n] y) { y = Compress<axis=0>(x, c) }"
     with pytest.raises(UnsupportedOp, match=r"tensorflow: ai\.onnx::Compress: the output shape of Compress depends"):
         run(text, {"x": rand(3), "c": np.ones(3, bool)})
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "ConvTranspose<strides=[2,2],output_shape=[10,8]>(x, w)",
+        'ConvTranspose<strides=[2,2],output_shape=[10,8],auto_pad="SAME_LOWER">(x, w)',
+        "ConvTranspose<strides=[2,2],group=2,output_padding=[1,1],pads=[1,0,0,1]>(x, w)",
+    ],
+)
+def test_transposed_convolutions_agree_with_onnx_runtime(node: str) -> None:
+    """ONNX's own evaluator has other values for some of these."""
+    model = parsed(f"g (float[1,4,5,4] x, float[4,3,3,3] w) => (float[1,C,H,W] y) {{ y = {node} }}")
+    draw = np.random.default_rng(0)
+    inputs = {
+        "x": draw.standard_normal((1, 4, 5, 4)).astype(np.float32),
+        "w": draw.standard_normal((4, 3, 3, 3)).astype(np.float32),
+    }
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    [expected] = session.run(None, inputs)
+    graph = Graph.from_onnx(model)
+    program = TensorFlow().compile(graph, {}, Target())
+    program.bind(inputs)
+    program.run()
+    np.testing.assert_allclose(program.outputs()[0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_negative_pads_cut(jit: bool) -> None:
+    text = "g (float[4,6] x) => (float[5,4] y) <int64[4] p = {1, -2, 0, 0}> { y = Pad(x, p) }"
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    [found] = run(text, {"x": x}, Target(options={"jit": jit}))
+    np.testing.assert_array_equal(found, np.pad(x[:, 2:], ((1, 0), (0, 0))))
