@@ -13,6 +13,8 @@ from tvm import relax
 from graphnet.compilers import Kernel, Target, Tensors, check_target
 from graphnet.compilers.tvm_import import composites, import_graph
 from graphnet.compilers.tvm_lower import Lowered, check_passes, finish, known_passes, lower
+from graphnet.compilers.tvm_math import use_vector_math
+from graphnet.compilers.tvm_nodes import completed
 from graphnet.compilers.tvm_profile import kernel_times
 from graphnet.compilers.tvm_target import KINDS, Machine, flush_subnormals, machine, set_threads
 from graphnet.errors import UsageError
@@ -25,7 +27,7 @@ LIBRARIES = ("tvm.contrib.cblas.matmul", "tvm.contrib.mkl.matmul", "tvm.contrib.
 
 
 class Tvm:
-    """`tvm`: options `schedule` (ours, none: TVM's default pipeline) and `tune` (seconds of MetaSchedule)."""
+    """`tvm`: option `schedule` (ours, none: TVM's default pipeline)."""
 
     name = "tvm"
     packages = ("apache-tvm",)
@@ -42,6 +44,7 @@ class Tvm:
         check_passes(target)
         _check_options(target)
         found = machine(target)
+        use_vector_math(target.options.get("schedule") != "none")
         flushed = flush_subnormals()
         return {
             "target": str(found.target),
@@ -59,7 +62,7 @@ class Tvm:
         imported = import_graph(graph, tensors)
         lower_s = time.perf_counter() - start
         lowered = lower(imported.module, imported.nodes, target, found.target)
-        kernels = _called(lowered)
+        kernels = _called(lowered, graph)
         executable = relax.build(lowered.module, found.target, relax_pipeline=finish(found.target))
         details = {"kernels": ", ".join(f"{rule} {count}" for rule, count in sorted(lowered.rules.items()))}
         if imported.decomposed:
@@ -111,7 +114,7 @@ class TvmProgram:
         return "\n".join(str(module.inspect_source(form)) for module in self._executable.mod.imports)
 
 
-def _called(lowered: Lowered) -> list[tuple[str, tuple[str, ...]]]:
+def _called(lowered: Lowered, graph: Graph) -> list[tuple[str, tuple[str, ...]]]:
     """Names of the kernels in the order in which `main` calls them, with their nodes."""
     names: list[str] = []
     for block in lowered.module["main"].body.blocks:
@@ -122,7 +125,8 @@ def _called(lowered: Lowered) -> list[tuple[str, tuple[str, ...]]]:
                 names.append(str(call.args[0].name_hint) if is_kernel else "")
     if len(names) != len(lowered.nodes):
         return [(name, ()) for name in names if name]
-    return [(name, nodes) for name, nodes in zip(names, lowered.nodes, strict=True) if name]
+    nodes = completed(graph, lowered.nodes)
+    return [(name, covered) for name, covered in zip(names, nodes, strict=True) if name]
 
 
 def _to_numpy(result: Any, dtype: np.dtype[Any]) -> np.ndarray:
@@ -133,6 +137,5 @@ def _to_numpy(result: Any, dtype: np.dtype[Any]) -> np.ndarray:
 def _check_options(target: Target) -> None:
     if target.options.get("schedule", "ours") not in SCHEDULES:
         raise UsageError(f"tvm: option schedule={target.options['schedule']} is unknown; use {' or '.join(SCHEDULES)}")
-    seconds = target.options.get("tune", 0)
-    if isinstance(seconds, bool) or not str(seconds).isdecimal():
-        raise UsageError(f"tvm: option tune={seconds} must be a number of seconds")
+    if target.options.get("tune"):
+        raise UsageError("tvm: tuning is not offered yet; leave out --tune and option tune")

@@ -31,7 +31,7 @@ Legalize = Callable[[relax.BlockBuilder, relax.Call], relax.Expr]
 class Registers(NamedTuple):
     """Vector registers of a processor."""
 
-    count: int
+    number: int
     lanes: int
     """float32 numbers in one."""
 
@@ -42,7 +42,7 @@ class Registers(NamedTuple):
     def rows(self, columns: int) -> int:
         """Most rows of a tile of that many columns that leaves registers for the operands."""
         vectors = columns // self.lanes
-        return (self.count - vectors - 2) // vectors
+        return (self.number - vectors - 2) // vectors
 
 
 class Tile(NamedTuple):
@@ -260,7 +260,7 @@ def _convolution(letters: str) -> Callable[..., relax.Expr | None]:
         if size < registers.lanes // 2:
             return None
         spatial = (1,) * (2 - len(letters)) + out[2:]
-        tiling = _tiling(registers, (out[0], group, *spatial[:-2]), *spatial[-2:], size)
+        tiling = _tiling(registers, (out[0], group, *spatial[:-2]), spatial[-2], spatial[-1], size)
         weights = relax.const(packed_filters(weight.value.numpy(), group, tiling.columns))
         window = _Window(
             tuple(map(int, attributes.strides)), tuple(map(int, attributes.dilation)),

@@ -40,7 +40,7 @@ def composites() -> frozenset[str]:
     """Operators to write out in primitives: those with a function body that the importer lacks or gets wrong."""
     known = onnx_frontend._get_convert_map()
     schemas = (schema for schema in onnx.defs.get_all_schemas() if not schema.domain)
-    bodies = {schema.name for schema in schemas if schema.has_function or schema.has_context_dependent_function}
+    bodies = {found.name for found in schemas if found.has_function or found.has_context_dependent_function}  # type: ignore[attr-defined]
     return frozenset(bodies - set(known)) | BROKEN
 
 
@@ -55,7 +55,8 @@ def import_graph(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Imported:
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = importer.from_onnx(model.graph, OPSET)
-    return Imported(module, importer.names, decomposed(graph, composites()))
+    module, names = _labelled(module, importer.nodes)
+    return Imported(module, names, decomposed(graph, composites()))
 
 
 def _constant(graph: Graph, name: str) -> np.ndarray:
@@ -79,7 +80,7 @@ class _Importer(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__({}, None, keep_params_in_input=False, sanitize=False)
-        self.names: dict[str, str] = {}
+        self.nodes: dict[Any, str] = {}
 
     def _convert_operator(self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int) -> Any:
         node = attrs["tvm_custom"]["name"]
@@ -96,5 +97,30 @@ class _Importer(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
         if isinstance(result, relax.Call) and isinstance(result.ty, relax.TensorType):
             result = self.bb.emit(result)
         if isinstance(result, relax.Var):
-            self.names.setdefault(str(result.name), origin(node))
+            self.nodes.setdefault(result, origin(node))
         return result
+
+
+def _labelled(module: tvm.IRModule, nodes: Mapping[Any, str]) -> tuple[tvm.IRModule, dict[str, str]]:
+    """The module with names of bindings that no pass makes up by itself, and the node of each."""
+    labeller = _Labeller(nodes)
+    module["main"] = labeller.visit_expr(module["main"])
+    return module, labeller.names
+
+
+@relax.expr_functor.mutator
+class _Labeller(relax.PyExprMutator):  # type: ignore[misc]
+    def __init__(self, nodes: Mapping[Any, str]) -> None:
+        super().__init__()
+        self._nodes = nodes
+        self.names: dict[str, str] = {}
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        node = self._nodes.get(binding.var)
+        if node is None or not isinstance(binding.var, relax.DataflowVar):
+            super().visit_var_binding_(binding)
+            return
+        value = self.visit_expr(binding.value)
+        label = f"node{len(self.names)}_"
+        self.names[label] = node
+        self.set_var_remap(binding.var, self.builder_.emit(value, name_hint=label))

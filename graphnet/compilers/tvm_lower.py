@@ -14,6 +14,7 @@ from tvm import relax, tirx
 
 from graphnet.compilers import DEFAULT_PASS, Target
 from graphnet.compilers.tvm_contract import legalizations
+from graphnet.compilers.tvm_fold import fold_constants
 from graphnet.compilers.tvm_nodes import Nodes, bound_nodes, covered
 from graphnet.compilers.tvm_schedule import schedule_module
 from graphnet.compilers.tvm_target import registers
@@ -75,7 +76,7 @@ def _ours(module: tvm.IRModule, names: Mapping[str, str], machine: tvm.target.Ta
         relax.transform.FoldBatchnormToConv2D(),
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
-        relax.transform.FoldConstant(),
+        fold_constants,
         *_pipeline(machine).library_dispatch_passes(machine),
         relax.transform.LegalizeOps(legalizations(registers(machine))),
     ]
@@ -146,7 +147,7 @@ def _pass(name: str) -> Callable[[tvm.IRModule], Any]:
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f"tvm: pass '{name}' cannot be imported: {error}") from error
     if isinstance(function, tvm.transform.Pass):
-        return function
+        return lambda module: function(module)
     return lambda module: _called(function, module)
 
 

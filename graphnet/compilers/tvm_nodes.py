@@ -9,6 +9,8 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from graphnet.ir.graph import Graph
+
 Nodes = list[tuple[str, ...]]
 Key = tuple[Any, ...]
 
@@ -44,6 +46,29 @@ def covered(before: tvm.IRModule, owners: Mapping[str, str], after: tvm.IRModule
     walk = _Walk(after, owners, producers)
     values = dict(zip(after["main"].params, before["main"].params, strict=True))
     return walk.calls({new: _value(old, {}) for new, old in values.items()})
+
+
+def completed(graph: Graph, nodes: Nodes) -> Nodes:
+    """`nodes` with those of the graph that no call has: passes merged them into a reader, or into what they read."""
+    owners = {name: index for index, names in reversed(list(enumerate(nodes))) for name in names}
+    producers = {value: node.name for node in graph.nodes for value in node.outputs if value}
+    readers: dict[str, list[str]] = defaultdict(list)
+    for node in graph.nodes:
+        for value in node.inputs:
+            readers[value].append(node.name)
+    for node in reversed(graph.nodes):
+        if node.name not in owners:
+            found = [owners[name] for value in node.outputs for name in readers[value] if name in owners]
+            owners |= {node.name: min(found)} if found else {}
+    for node in graph.nodes:
+        if node.name not in owners:
+            found = [owners[producers[value]] for value in node.inputs if producers.get(value) in owners]
+            owners |= {node.name: max(found)} if found else {}
+    merged: dict[int, list[str]] = defaultdict(list)
+    for node in graph.nodes:
+        if node.name in owners and node.name not in nodes[owners[node.name]]:
+            merged[owners[node.name]].append(node.name)
+    return [(*names, *merged[index]) for index, names in enumerate(nodes)]
 
 
 class _Walk:

@@ -86,7 +86,9 @@ def _accelerator(name: str) -> Any:
 
 
 def _parsed(target: Target, kind: str) -> tvm.target.Target:
-    config = parse(target.spec) if target.spec else {"kind": kind} | ({"mcpu": "native"} if kind == "llvm" else {})
+    config: dict[str, Any] = {"kind": kind} | ({"mcpu": "native"} if kind == "llvm" else {})
+    if target.spec:
+        config = parse(target.spec)
     if config.get("kind") != kind:
         raise UsageError(f"tvm: target '{target.spec}' is not for device {target.device}, whose kind is {kind}")
     if config.get("mcpu") == "native":
