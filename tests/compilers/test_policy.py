@@ -14,6 +14,8 @@ from typing import NamedTuple
 import pytest
 
 NAMES = ("torch", "inductor", "jax", "onnxruntime", "openvino", "tvm", "iree", "tensorflow", "tinygrad")
+ONE_THREADED = ("tinygrad",)
+"""Run their kernels on the calling thread whatever is asked for, and have to say so in the record."""
 FLOAT32_ERROR = 1e-5
 """Of a sum of 1024 products in float32, over the largest element; TF32 gives 3e-4, bfloat16 3e-3."""
 PROGRAM = """
@@ -110,7 +112,14 @@ def test_one_thread_is_one(name: str) -> None:
     assert _share(seen, at_least=2) < 0.05, seen.running
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ONE_THREADED)
+def test_one_thread_is_reported_where_there_are_never_more(name: str) -> None:
+    seen = measured(name, 2)
+    assert seen.threads == 1
+    assert _share(seen, at_least=2) < 0.05, seen.running
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ONE_THREADED])
 def test_two_threads_are_two_at_once(name: str) -> None:
     """Which threads they are is the library's affair: the caller may take turns with a pool, and overlap at its edges.
 
