@@ -14,6 +14,7 @@ from graphnet.compilers import Kernel, Target, Tensors, check_target
 from graphnet.compilers.tvm_import import composites, import_graph
 from graphnet.compilers.tvm_lower import Lowered, check_passes, finish, known_passes, lower
 from graphnet.compilers.tvm_math import use_vector_math
+from graphnet.compilers.tvm_nodes import complete
 from graphnet.compilers.tvm_nodes import completed
 from graphnet.compilers.tvm_profile import kernel_times
 from graphnet.compilers.tvm_target import KINDS, Machine, flush_subnormals, machine, set_threads
