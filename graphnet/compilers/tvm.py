@@ -1,4 +1,4 @@
-"""TVM (`tvm`): its ONNX importer, then its own pipeline (`untuned`), our schedules (the default), or a search."""
+"""TVM (`tvm`): its ONNX importer, then its own pipeline (`untuned`) or our schedules (the default)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from graphnet.compilers import Kernel, Target, Tensors, check_target
 from graphnet.compilers.tvm_import import composites, import_graph
 from graphnet.compilers.tvm_lower import Lowered, check_passes, finish, known_passes, lower
 from graphnet.compilers.tvm_math import use_vector_math
-from graphnet.compilers.tvm_nodes import complete
 from graphnet.compilers.tvm_nodes import completed
 from graphnet.compilers.tvm_profile import kernel_times
 from graphnet.compilers.tvm_target import KINDS, Machine, flush_subnormals, machine, set_threads

@@ -11,8 +11,6 @@ from tvm import relax
 
 from graphnet.ir.graph import Graph
 
-from graphnet.ir.graph import Graph
-
 Nodes = list[tuple[str, ...]]
 Key = tuple[Any, ...]
 

@@ -109,13 +109,19 @@ def _contraction(kernel: _Kernel) -> None:
     else:
         schedule.parallel(schedule.fuse(*outer))
     if is_convolution:
-        schedule.vectorize(inner[-1])
+        # A second tensor of the result's shape (a residual) in vectors of odd length makes LLVM go number by number.
+        (schedule.unroll if _has_residual(schedule.get(result)) else schedule.vectorize)(inner[-1])
     else:
         _vectorize_last(kernel, inner)
     schedule.decompose_reduction(total, schedule.get_loops(total)[_first_reduction(kernel, total)])
     for name in left:
         if name.startswith(PACKED):
             _spatial_stage(kernel, schedule.get_sblock(name))
+
+
+def _has_residual(block: Any) -> bool:
+    shape = list(block.writes[0].source.shape)
+    return any(list(read.source.shape) == shape for read in block.reads)
 
 
 def _tile_loops(kernel: _Kernel, block: Any, shape: list[int], is_convolution: bool) -> tuple[list[Any], list[Any]]:
