@@ -56,11 +56,11 @@ def _body(graph: Graph, node: Node) -> Graph | None:
     single = _single(graph, node)
     try:
         model = onnx_bridge.expand(onnx_bridge.to_onnx(single), node.op)
-    except GraphFormatError:  # onnx's inliner cannot leave out an optional input in the middle
+        if any(inner.op_type == node.op for inner in model.graph.node):
+            return None
+        return _renamed(clean(onnx_bridge.from_onnx(model, parameters=(), trusted=True)), outer, prefix)
+    except GraphFormatError:  # onnx's inliner cannot leave out an optional input in the middle, or makes a bad body
         return None
-    if any(inner.op_type == node.op for inner in model.graph.node):
-        return None
-    return _renamed(clean(onnx_bridge.from_onnx(model, parameters=(), trusted=True)), outer, prefix)
 
 
 def _single(graph: Graph, node: Node) -> Graph:

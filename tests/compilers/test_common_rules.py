@@ -15,7 +15,9 @@ from graphnet.compilers import Target
 from graphnet.errors import UsageError
 from graphnet.ir.graph import Graph, Input, Node, Value
 
-ALL = ("torch", "inductor", "jax", "onnxruntime", "openvino", "tensorflow", "reference", "null")
+TIMED = ("torch", "inductor", "jax", "onnxruntime", "openvino", "tvm", "iree", "tensorflow", "tinygrad")
+ALL = (*TIMED, "reference", "null")
+TAKE_TARGETS = ("tvm", "iree")
 SUBNORMAL = """
 import json, sys
 import numpy as np
@@ -35,7 +37,7 @@ print(json.dumps([settings["flush_subnormals"], float(np.abs(program.outputs()[0
 """
 
 
-@pytest.mark.parametrize("name", ["torch", "inductor", "jax", "onnxruntime", "openvino", "tensorflow"])
+@pytest.mark.parametrize("name", TIMED)
 def test_subnormals_count_as_zero(name: str) -> None:
     """ngraph#1857: one policy for all. In a process of its own, since the processor's mode belongs to the thread."""
     done = subprocess.run(
@@ -44,7 +46,7 @@ def test_subnormals_count_as_zero(name: str) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == [True, 0.0]
 
 
-@pytest.mark.parametrize("name", ["torch", "inductor", "jax", "onnxruntime", "openvino", "tensorflow"])
+@pytest.mark.parametrize("name", TIMED)
 def test_lowering_is_told_apart_from_compiling(name: str) -> None:
     graph = Graph(
         name="twice", inputs=(Input(name="x", dtype="float32", shape=(64,)),), outputs=("y",),
@@ -64,7 +66,7 @@ def test_unknown_options_are_refused(name: str) -> None:
         compilers.get(name).configure(Target(options={"freezng": True}))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [name for name in ALL if name not in TAKE_TARGETS])
 def test_a_target_string_is_not_ignored(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name}: takes no target string"):
         compilers.get(name).configure(Target(spec="llvm -mcpu=skylake"))

@@ -46,7 +46,6 @@ GAPS = (
     Gap("test_nonmaxsuppression_two_*", "notyet", _INVALID),
     Gap("test_col2im*", "notyet", _NO_FORM),
     Gap("test_dft*", "notyet", _NO_FORM),
-    Gap("test_stft*", "notyet", _NO_FORM),
     Gap("test_roialign_*", "notyet", _NO_FORM),
     Gap("test_lppool_2d_dilations", "notyet", _NO_FORM),
     Gap("test_lppool_2d_same_*", "notyet", _NO_FORM),

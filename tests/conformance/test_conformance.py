@@ -13,12 +13,21 @@ from graphnet.errors import UnsupportedOp
 from tests.conformance import harness
 from tests.conformance.isolated import Crashed, Failed, Isolated
 
-COMPILERS = ("torch", "jax", "onnxruntime", "openvino", "tensorflow", "reference")
+COMPILERS = ("torch", "jax", "onnxruntime", "openvino", "iree", "tensorflow", "tinygrad", "reference")
 """A compiler's gaps are in `gaps_<name>.py`; it is covered once it is named here."""
-SAMPLED = {"jax": 4, "openvino": 8, "tensorflow": 8, "reference": 4}
+SAMPLED = {"jax": 4, "openvino": 8, "iree": 32, "tensorflow": 8, "tinygrad": 16, "reference": 4}
 """One in so many cases runs by default, the rest are slow tests: some compilers take a second for each."""
 TARGET = compilers.Target(threads=1)
-LEAST_PASSING = {"torch": 0.95, "jax": 0.95, "onnxruntime": 0.94, "openvino": 0.89, "tensorflow": 0.96, "reference": 0.95}
+LEAST_PASSING = {
+    "torch": 0.95,
+    "jax": 0.95,
+    "onnxruntime": 0.94,
+    "openvino": 0.89,
+    "iree": 0.85,
+    "tensorflow": 0.96,
+    "tinygrad": 0.82,
+    "reference": 0.95,
+}
 
 
 @pytest.fixture(scope="module")
