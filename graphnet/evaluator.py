@@ -46,7 +46,6 @@ def evaluate(
     passes: Annotated[
         str, typer.Option(help="Passes in order, by commas: of GraphIR, or of a compiler (tvm.FoldConstant).")
     ] = "default",
-    tune: Annotated[int, typer.Option(min=0, help="Seconds for compilers that can search for faster kernels.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of weights and inputs.")] = 0,
     tolerance: Annotated[int, typer.Option(help="Largest tolerance level t that counts as ok.")] = -3,
     compile_timeout: Annotated[float, typer.Option(help="Seconds allowed for a compilation.")] = 1800.0,
@@ -65,8 +64,6 @@ def evaluate(
     console = output_console()
     files = [file for where in graph for file in catalog.graph_files(where)]
     names, options = _compilers(compiler), _pairs(option or [], _value)
-    if tune:
-        options |= compilers.tuning(names, tune)
     spec = compilers.Target(device=_backend(backend), spec=target, threads=threads, options=options)
     limits = Limits(
         compile_s=compile_timeout, run_s=run_timeout, memory_bytes=int(memory_limit * 2**30) if memory_limit else None

@@ -108,7 +108,6 @@ def test_unknown_compiler_lists_the_known(
     ("arguments", "words"),
     [
         (("--compiler", "inductor:freezin"), "compiler 'inductor' has no variant 'freezin'; known: inductor:freezing"),
-        (("--compiler", "torch,jax", "--tune", "5"), "none of torch, jax can be tuned; that can: tvm"),
         (("--compiler", "torch", "--passes", "jax.fast-math"), "pass 'jax.fast-math' is of compiler 'jax'"),
         (("--compiler", "torch", "--backend", "tpu"), "unknown backend 'tpu'; known: gpu, cpu, cuda, metal, intel-gpu"),
     ],

@@ -12,7 +12,7 @@ from graphnet.compilers.base import (
     Tensors,
     check_target,
 )
-from graphnet.compilers.registry import BUILTIN, Entry, check_name, get, names, split, tuning, variants, versions
+from graphnet.compilers.registry import BUILTIN, Entry, check_name, get, names, split, variants, versions
 
 __all__ = [
     "BUILTIN",
@@ -31,7 +31,6 @@ __all__ = [
     "get",
     "names",
     "split",
-    "tuning",
     "variants",
     "versions",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any, NamedTuple
 
@@ -22,8 +22,6 @@ class Entry(NamedTuple):
     """`module:Class`."""
     variants: Mapping[str, Options] = {}
     """Options that each variant stands for."""
-    tunable: bool = False
-    """Whether it has an option `tune`: seconds that it may search for faster kernels (`--tune`)."""
 
 
 BUILTIN: Mapping[str, Entry] = {
@@ -38,7 +36,7 @@ BUILTIN: Mapping[str, Entry] = {
         {level: {"level": level} for level in ("disable", "basic", "extended")},
     ),
     "openvino": Entry("graphnet.compilers.openvino:OpenVino"),
-    "tvm": Entry("graphnet.compilers.tvm:Tvm", {"untuned": {"schedule": "none"}, "tuned": {"tune": 60}}, tunable=True),
+    "tvm": Entry("graphnet.compilers.tvm:Tvm", {"untuned": {"schedule": "none"}}),
     "iree": Entry("graphnet.compilers.iree:Iree"),
     "tensorflow": Entry("graphnet.compilers.tensorflow:TensorFlow", {"grappler": {"jit": False}}),
     "tinygrad": Entry("graphnet.compilers.tinygrad:Tinygrad", {"beam": {"beam": 2}}),
@@ -68,23 +66,6 @@ def variants(base: str) -> Mapping[str, Options]:
         return BUILTIN[base].variants
     point = _points().get(base)
     found: Mapping[str, Options] = getattr(point.load(), "variants", {}) if point else {}
-    return found
-
-
-def tuning(compilers: Sequence[str], seconds: int) -> dict[str, Option]:
-    """Options that let each of `compilers` which can search for faster kernels do so for that many seconds.
-
-    A variant that says nothing of tuning is left as it is. Raises UsageError if none of them can.
-    """
-    found: dict[str, Option] = {}
-    for name in compilers:
-        base, variant = split(name)
-        entry = BUILTIN.get(base)
-        if entry and entry.tunable and (not variant or "tune" in entry.variants[variant]):
-            found[f"{name}.tune"] = seconds
-    if not found:
-        able = ", ".join(name for name, entry in BUILTIN.items() if entry.tunable)
-        raise UsageError(f"none of {', '.join(compilers)} can be tuned; that can: {able}")
     return found
 
 
