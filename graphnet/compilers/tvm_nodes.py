@@ -71,25 +71,6 @@ def completed(graph: Graph, nodes: Nodes) -> Nodes:
     return [(*names, *merged[index]) for index, names in enumerate(nodes)]
 
 
-def complete(nodes: Nodes, graph: Graph) -> Nodes:
-    """The same with nodes that lost their operation in lowering (folded into another) where their result is used."""
-    place = {name: index for index, names in enumerate(nodes) for name in names}
-    users = {value: node.name for node in reversed(graph.nodes) for value in node.inputs}
-    runtime = {item.name for item in graph.inputs}
-    depends: set[str] = set()
-    for node in graph.nodes:
-        if runtime & set(node.inputs):
-            runtime |= set(node.outputs)
-            depends.add(node.name)
-    lists = [list(names) for names in nodes]
-    for node in reversed(graph.nodes):
-        index = next((place[users[value]] for value in node.outputs if users.get(value) in place), None)
-        if node.name in depends and node.name not in place and index is not None:
-            place[node.name] = index
-            lists[index].insert(0, node.name)
-    return [tuple(names) for names in lists]
-
-
 class _Walk:
     """Runs over the fused module with each of its values known by the variable of the unfused one."""
 

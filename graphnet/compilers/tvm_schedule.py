@@ -10,7 +10,7 @@ from typing import Any
 import tvm
 from tvm import s_tir, tirx
 
-from graphnet.compilers.tvm_contract import ACCUMULATE, CONVOLVED, PACKED, PANEL, PRODUCT, Registers
+from graphnet.compilers.tvm_contract import ACCUMULATE, CONVOLVED, PACKED, PANEL, Registers
 
 PARALLEL_ELEMENTS = 4096
 """A stage that writes fewer elements is not worth waking other threads."""
@@ -259,4 +259,3 @@ def _is_contiguous(kernel: _Kernel, block: Any) -> bool:
 
 RULES: dict[str, Rule] = {"contraction": _contraction, "elementwise": _elementwise, "reduction": _reduction}
 """In the order in which they are tried."""
-PRODUCTS = (PRODUCT, CONVOLVED)
