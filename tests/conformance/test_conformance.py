@@ -30,11 +30,13 @@ LEAST_PASSING = {
 }
 
 
-@pytest.fixture(scope="module")
-def compiler(request: pytest.FixtureRequest) -> Iterator[Isolated]:
-    found = Isolated(request.param, TARGET)
+@pytest.fixture(scope="session")
+def processes() -> Iterator[dict[str, Isolated]]:
+    """One process for each compiler: to start one takes seconds."""
+    found = {name: Isolated(name, TARGET) for name in COMPILERS}
     yield found
-    found.close()
+    for process in found.values():
+        process.close()
 
 
 def _node_tests() -> Iterator[Any]:
@@ -44,9 +46,9 @@ def _node_tests() -> Iterator[Any]:
             yield pytest.param(name, case, marks=slow, id=f"{name}-{case}")
 
 
-@pytest.mark.parametrize(("compiler", "case"), list(_node_tests()), indirect=["compiler"])
-def test_node(compiler: Isolated, case: str) -> None:
-    gap, prepared = harness.gap_of(compiler.name, case), harness.cases()[case]
+@pytest.mark.parametrize(("name", "case"), list(_node_tests()))
+def test_node(processes: dict[str, Isolated], name: str, case: str) -> None:
+    compiler, gap, prepared = processes[name], harness.gap_of(name, case), harness.cases()[case]
     if gap is None:
         harness.check(prepared, compiler.run(prepared))
         return
@@ -54,7 +56,7 @@ def test_node(compiler: Isolated, case: str) -> None:
         harness.check(prepared, compiler.run(prepared))
     except (AssertionError, UnsupportedOp, Failed, Crashed):
         return
-    pytest.fail(f"{compiler.name} passes {case}: take the gap '{gap.pattern}' ({gap.reason}) out of the table")
+    pytest.fail(f"{name} passes {case}: take the gap '{gap.pattern}' ({gap.reason}) out of the table")
 
 
 @pytest.mark.parametrize("name", COMPILERS)
