@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any, NamedTuple
 
@@ -111,7 +112,9 @@ def _load(path: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
+@cache
 def _points() -> dict[str, EntryPoint]:
+    """Compilers of other packages; to look for them reads the metadata of every installed one."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 

@@ -40,7 +40,7 @@ class Tvm:
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads (before TVM's pool starts), target, floating-point mode. Raises DeviceNotPresent and UsageError."""
-        check_target(self.name, target, ("schedule", "tune"), passes=known_passes(), takes_spec=True)
+        check_target(self.name, target, ("schedule",), passes=known_passes(), takes_spec=True)
         check_passes(target)
         _check_options(target)
         found = machine(target)
@@ -137,5 +137,3 @@ def _to_numpy(result: Any, dtype: np.dtype[Any]) -> np.ndarray:
 def _check_options(target: Target) -> None:
     if target.options.get("schedule", "ours") not in SCHEDULES:
         raise UsageError(f"tvm: option schedule={target.options['schedule']} is unknown; use {' or '.join(SCHEDULES)}")
-    if target.options.get("tune"):
-        raise UsageError("tvm: tuning is not offered yet; leave out --tune and option tune")

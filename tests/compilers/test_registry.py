@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -22,13 +23,16 @@ class Plugin:
 
 
 @pytest.fixture
-def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+def plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A compiler of another package, as its entry point would announce it."""
     module = types.ModuleType("a_plugin")
     module.Plugin = Plugin  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "a_plugin", module)
     point = importlib.metadata.EntryPoint("plugin", "a_plugin:Plugin", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    registry._points.cache_clear()
+    yield
+    registry._points.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,7 +205,7 @@ def test_target_strings(spec: str, expected: dict[str, object]) -> None:
         (Target(options={"schedule": "fast"}), "schedule=fast is unknown; use ours or none"),
         (Target(passes=("NoSuchPass",)), "unknown pass 'NoSuchPass'; known: .*FoldConstant"),
         (Target(passes=("ToMixedPrecision",)), "ToMixedPrecision"),
-        (Target(options={"tune": 5}), "tuning is not offered yet"),
+        (Target(options={"tune": 5}), "unknown option 'tune'; its options are: schedule"),
     ],
 )
 def test_what_cannot_be_done_is_refused(target: Target, words: str) -> None:
@@ -261,4 +260,3 @@ def test_importing_starts_no_thread() -> None:
 
 def test_the_registry_knows_it() -> None:
     assert compilers.get("tvm").name == "tvm"
-    assert Path(tvm.__file__).is_file()

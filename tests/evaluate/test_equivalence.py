@@ -70,7 +70,7 @@ def test_a_difference_of_float32_round_off_shows() -> None:
         graph, nodes=(graph.nodes[0], scaled, replace(graph.nodes[1], inputs=("u",))), weights=weights,
         values={**graph.values, "u": Value(dtype="float32", shape=(3, 4))},
     )  # fmt: skip
-    assert "output 'v0' differs by" in compare(graph, other) or "node 'n0'" in compare(graph, other)
+    assert "value 'v0' of node 'n0' (Tanh) differs by" in compare(graph, other)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,6 @@ def test_the_broken_one_is_refused_by_name_of_node(example: ModuleType) -> None:
             "pass 'broken_fusion' changes the results: value 'y' of node 'scaled.fused' (RMSNormalization) differs by"
         )
     )
-    assert callable(example.main)
 
 
 @pytest.fixture
