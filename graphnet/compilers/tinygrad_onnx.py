@@ -53,7 +53,7 @@ class Model:
             found = self._runner({name: given[name] for name in self._runner.graph_inputs})
         except Exception as error:
             node = self._graph.nodes[self._runner.position]
-            place = f"ai.onnx::{node.op} (node '{node.name}')"
+            place = f"ai.onnx::{node.op} (node '{origin(node.name)}')"
             cause = " ".join(str(error).split())[:_MESSAGE_LIMIT]
             if isinstance(error, NotImplementedError | TypeError):
                 raise UnsupportedOp(f"tinygrad: no lowering for {place}: {cause}") from error
@@ -98,7 +98,13 @@ def _read(model: bytes) -> _Runner:
         for value in runner.graph_values.values():
             if isinstance(value, Tensor):
                 value.realize()
+    runner.const_names = {name for name in runner.const_names if _is_list(runner.graph_values.get(name))}
     return runner
+
+
+def _is_list(value: Any) -> bool:
+    """Whether the runner may give a literal to Gather as numbers: it takes a flat list, and some have more axes."""
+    return isinstance(value, Tensor) and value.ndim <= 1
 
 
 class _Runner(OnnxRunner):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -17,10 +18,11 @@ from graphnet.compilers import Profiled, Target
 from graphnet.compilers.tinygrad import Tinygrad
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import tensors
-from graphnet.ir.graph import DType, Graph, Input, Node, Normal, Value, Weight
+from graphnet.ir.graph import DType, Graph, Input, Node, Normal, Value, Values, Weight
 
 SOLO = """
 import json, pathlib, sys, time
+import msgspec
 import numpy as np
 from graphnet import compilers
 from graphnet.ir import tensors
@@ -127,6 +129,16 @@ def test_an_attribute_left_out_has_its_default() -> None:
     program = compiled(single("GatherElements", {"x": ("float32", (2, 2)), "i": ("int64", (1, 2))}, (1, 2), "float32"))
     y = run(program, {"x": np.array([[1, 2], [3, 4]], np.float32), "i": np.array([[1, 0]])})
     np.testing.assert_array_equal(y, [[3, 2]])
+
+
+def test_literal_indices_of_two_axes_gather() -> None:
+    """BERT's positions are such a literal; the front end by itself takes a flat list."""
+    indices = Weight(dtype="int64", shape=(1, 2), role="constant", fill=Values(data=(2, 0)))
+    graph = single("Gather", {"x": ("float32", (3, 2))}, (1, 2, 2), "float32")
+    node = msgspec.structs.replace(graph.nodes[0], inputs=("x", "i"))
+    graph = msgspec.structs.replace(graph, nodes=(node,), weights={"i": indices})
+    y = run(compiled(graph), {"x": np.array([[1, 2], [3, 4], [5, 6]], np.float32)})
+    np.testing.assert_array_equal(y, [[[5, 6], [1, 2]]])
 
 
 def test_grouped_attention_is_decomposed_and_says_so() -> None:
