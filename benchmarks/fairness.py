@@ -2,47 +2,74 @@
 
     python -m benchmarks.fairness --compilers onnxruntime,openvino --models resnet50,bert_base --blocks 20
 
-Both take the same ONNX file, weights, inputs, thread count and float32. Blocks of runs of the two alternate in one
-process, in random order within each pair, so that drift of the machine hits both. Printed: ratio of the medians over
-blocks (GraphNet / plain) with a bootstrap 95 % interval, for wall and for CPU time, and the largest difference of the
-outputs. `--self` compares the plain script with a second copy of itself: the noise of this benchmark.
+Both take the same ONNX file, weights, inputs, thread count and float32; where a library's importer lacks a composite
+operator (Attention), the file has it written out. Blocks of runs of the two alternate, in random order within each
+pair, so that drift of the machine hits both. IREE's block is a process of `iree-benchmark-module`, which reports its
+own times; the others' are loops in this process. Printed: ratio of the medians over blocks (GraphNet / plain) with a
+bootstrap 95 % interval, for wall and for CPU time, and the largest difference of the outputs. `--self` compares the
+plain script with a second copy of itself: the noise of this benchmark.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from graphnet import compilers
-from graphnet.compilers import Program, Target
+from graphnet.compilers import Target
 from graphnet.ir import onnx_bridge, tensors
 from graphnet.ir.graph import Graph
+from graphnet.rewrite.decompose import decompose
 
 BENCHMARK = Path(__file__).resolve().parents[1] / "benchmark"
 MODELS = {"resnet50": "vision/resnet50.json", "bert_base": "transformer/bert_base.json"}
 BLOCK_SECONDS = 0.5
 PAIRS_OF_WARM_UP = 2
 Feed = Mapping[str, np.ndarray]
-Run = Callable[[], Sequence[np.ndarray]]
-"""One inference; returns the outputs in the order of the model's."""
 
 
-def plain_onnxruntime(model: Path, feed: Feed, threads: int) -> Run:
+class Side(NamedTuple):
+    """One of the two that are compared."""
+
+    block: Callable[[int], tuple[float, float]]
+    """Seconds of one run, wall and CPU, over so many runs."""
+    outputs: Callable[[], Sequence[np.ndarray]]
+    """Results of a run, in the order of the model's outputs."""
+
+
+def looped(run: Callable[[], object], outputs: Callable[[], Sequence[np.ndarray]]) -> Side:
+    """Runs in this process, timed from outside."""
+
+    def block(repeats: int) -> tuple[float, float]:
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(repeats):
+            run()
+        return (time.perf_counter() - wall) / repeats, (time.process_time() - cpu) / repeats
+
+    return Side(block, outputs)
+
+
+def plain_onnxruntime(model: Path, feed: Feed, threads: int) -> Side:
     """`InferenceSession.run`, as in the library's examples."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    return lambda: list(session.run(None, dict(feed)))
+    return looped(lambda: session.run(None, dict(feed)), lambda: list(session.run(None, dict(feed))))
 
 
-def plain_openvino(model: Path, feed: Feed, threads: int) -> Run:
+def plain_openvino(model: Path, feed: Feed, threads: int) -> Side:
     """What `benchmark_app -d CPU -api sync -hint latency -nthreads N -infer_precision f32` times.
 
     That fills the input tensors once, and then calls `infer` of one request over and over.
@@ -53,39 +80,107 @@ def plain_openvino(model: Path, feed: Feed, threads: int) -> Run:
     request = ov.Core().compile_model(str(model), "CPU", asked).create_infer_request()
     for name, array in feed.items():
         request.set_tensor(name, ov.Tensor(array))
-    return lambda: list(request.infer().to_tuple())
+    return looped(request.infer, lambda: list(request.infer().to_tuple()))
 
 
-PLAIN: dict[str, Callable[[Path, Feed, int], Run]] = {
-    "onnxruntime": plain_onnxruntime,
-    "openvino": plain_openvino,
+def plain_tvm(model: Path, feed: Feed, threads: int) -> Side:
+    """`from_onnx`, `relax.build` with the default pipeline for this CPU, `VirtualMachine`, as in TVM's tutorials."""
+    import onnx
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    tvm.get_global_func("runtime.config_threadpool")(1, threads)
+    target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()})
+    executable = tvm.compile(from_onnx(onnx.load(model), keep_params_in_input=False), target)
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    arguments = [tvm.runtime.tensor(array, tvm.cpu()) for array in feed.values()]
+
+    def outputs() -> list[np.ndarray]:
+        found = machine["main"](*arguments)
+        return [found.numpy()] if isinstance(found, tvm.runtime.Tensor) else [item.numpy() for item in found]
+
+    main = machine["main"]
+    return looped(lambda: main(*arguments), outputs)
+
+
+def plain_iree(model: Path, feed: Feed, threads: int) -> Side:
+    """`iree-import-onnx`, `iree-compile` at its highest level for this CPU, `iree-benchmark-module`."""
+    folder = model.parent
+    source, module = folder / "model.mlir", folder / "model.vmfb"
+    _tool("iree-import-onnx", str(model), "-o", str(source))
+    _tool(
+        "iree-compile", str(source), "-o", str(module), "--iree-input-type=onnx", "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3",
+    )  # fmt: skip
+    driver = "local-sync" if threads == 1 else "local-task"
+    arguments = [f"--module={module}", f"--device={driver}", "--function=main"]
+    if threads > 1:
+        arguments.append(f"--task_topology_group_count={threads}")
+    for name, array in feed.items():
+        np.save(folder / f"{name}.npy", array)
+        arguments.append(f"--input=@{folder / f'{name}.npy'}")
+
+    def block(repeats: int) -> tuple[float, float]:
+        measure = ("--benchmark_format=json", f"--benchmark_min_time={repeats}x", "--benchmark_min_warmup_time=0.2")
+        found = json.loads(_tool("iree-benchmark-module", *arguments, *measure))["benchmarks"][0]
+        unit = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[found["time_unit"]]
+        return found["real_time"] * unit, found["cpu_time"] * unit
+
+    def outputs() -> list[np.ndarray]:
+        _tool("iree-run-module", *arguments, f"--output=@{folder / 'output.npy'}")
+        return [np.load(folder / "output.npy")]
+
+    return Side(block, outputs)
+
+
+def _tool(name: str, *arguments: str) -> str:
+    command = [str(Path(sys.executable).with_name(name)), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+class Plain(NamedTuple):
+    """The plain script of a compiler."""
+
+    make: Callable[[Path, Feed, int], Side]
+    """From ONNX file, inputs and threads."""
+    lacks: frozenset[str] = frozenset()
+    """Operators that its importer cannot read."""
+
+
+PLAIN = {
+    "onnxruntime": Plain(plain_onnxruntime),
+    "openvino": Plain(plain_openvino),
+    "tvm:untuned": Plain(plain_tvm, frozenset({"Attention"})),
+    "iree": Plain(plain_iree, frozenset({"Attention"})),
 }
-"""By compiler: from ONNX file, inputs and threads to a run that is ready to be timed."""
+"""By compiler and variant."""
 
 
-def bound(compiler: str, graph: Graph, weights: Feed, feed: Feed, threads: int) -> Program:
-    """GraphNet's program, ready to be timed."""
-    found, target = compilers.get(compiler), Target(threads=threads)
+def ours(name: str, graph: Graph, weights: Feed, feed: Feed, threads: int) -> Side:
+    """GraphNet's program."""
+    compiler, variant = compilers.split(name)
+    found = compilers.get(compiler)
+    target = Target(threads=threads, options=dict(compilers.variants(compiler).get(variant, {})))
     found.configure(target)
     program = found.compile(graph, weights, target)
     program.bind(feed)
-    program.run()
-    return program
+
+    def outputs() -> Sequence[np.ndarray]:
+        program.run()
+        return program.outputs()
+
+    return looped(program.run, outputs)
 
 
-def compare(runs: Sequence[Callable[[], object]], blocks: int, seed: int) -> np.ndarray:
-    """[pairs, 2 runs, 2 clocks]: seconds per run of each block, wall and CPU."""
-    start = time.perf_counter()
-    runs[0]()
-    repeats = max(1, round(BLOCK_SECONDS / (time.perf_counter() - start)))
+def compare(sides: Sequence[Side], blocks: int, seed: int) -> np.ndarray:
+    """[pairs, 2 sides, 2 clocks]: seconds of a run in each block, wall and CPU."""
+    repeats = max(1, round(BLOCK_SECONDS / sides[1].block(1)[0]))
     order = np.random.default_rng(seed)
     pairs = np.empty((blocks + PAIRS_OF_WARM_UP, 2, 2))
     for pair in pairs:
         for which in order.permutation(2):
-            wall, cpu = time.perf_counter(), time.process_time()
-            for _ in range(repeats):
-                runs[which]()
-            pair[which] = (time.perf_counter() - wall) / repeats, (time.process_time() - cpu) / repeats
+            pair[which] = sides[which].block(repeats)
     return pairs[PAIRS_OF_WARM_UP:]
 
 
@@ -106,17 +201,19 @@ def measure(compiler: str, name: str, options: argparse.Namespace) -> None:
     """Print one line."""
     graph = Graph.load(BENCHMARK / MODELS[name]).bind()
     weights, feed = tensors.weights(graph, options.seed), tensors.inputs(graph, options.seed)
-    compilers.get(compiler).preload()
+    plain = PLAIN[compiler]
+    compilers.get(compilers.split(compiler)[0]).preload()
     with tempfile.TemporaryDirectory(prefix="graphnet-fairness-") as folder:
         path = Path(folder, f"{name}.onnx")
-        onnx_bridge.save_onnx(graph, path, weights)
-        first = PLAIN[compiler](path, feed, options.threads)
-        if options.self:
-            second: Callable[[], object] = PLAIN[compiler](path, feed, options.threads)
-            apart = 0.0
-        else:
-            program = bound(compiler, graph, weights, feed, options.threads)
-            second, apart = program.run, difference(first(), program.outputs())
+        written = msgspec.structs.replace(decompose(graph, plain.lacks), name="main")
+        onnx_bridge.save_onnx(written, path, tensors.weights(written, options.seed) | dict(weights))
+        first = plain.make(path, feed, options.threads)
+        second = (
+            plain.make(path, feed, options.threads)
+            if options.self
+            else ours(compiler, graph, weights, feed, options.threads)
+        )
+        apart = difference(first.outputs(), second.outputs())
         pairs = compare((first, second), options.blocks, options.seed)
     wall, cpu = (ratio_of_medians(pairs[:, :, clock], options.seed) for clock in (0, 1))
     print(

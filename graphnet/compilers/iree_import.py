@@ -43,8 +43,7 @@ class Imported(NamedTuple):
 
 def import_graph(graph: Graph, tensors: Tensors) -> Imported:
     """Literals become constants of the module, parameters and buffers its parameters. Raises UnsupportedOp."""
-    written = decompose(decompose(graph, DECOMPOSED), DECOMPOSED)  # a loss has a loss in its body
-    written, mended = mend(written)
+    written, mended = mend(decompose(graph, DECOMPOSED))
     added = {name: weight for name, weight in written.weights.items() if name not in tensors}
     literals = tensors_.weights(msgspec.structs.replace(written, weights=added))
     model = onnx_bridge.to_onnx(written, {**tensors, **literals})

@@ -16,6 +16,7 @@ import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
+from graphnet.compilers.tvm_mend import beyond_importer, mend
 from graphnet.errors import UnsupportedOp
 from graphnet.ir import onnx_bridge
 from graphnet.ir.graph import OPSET, Graph
@@ -46,7 +47,8 @@ def composites() -> frozenset[str]:
 
 def import_graph(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Imported:
     """Weights become constants of the module, inputs its parameters. Raises UnsupportedOp."""
-    primitive = decompose(graph, composites())
+    named = beyond_importer(graph)
+    primitive = mend(decompose(graph, composites(), named), tensors)
     primitive = msgspec.structs.replace(primitive, name="main")
     _check_operators(primitive)
     weights = dict(tensors) | {name: _constant(primitive, name) for name in primitive.weights if name not in tensors}
@@ -56,7 +58,7 @@ def import_graph(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Imported:
         warnings.simplefilter("ignore")
         module = importer.from_onnx(model.graph, OPSET)
     module, names = _labelled(module, importer.nodes)
-    return Imported(module, names, decomposed(graph, composites()))
+    return Imported(module, names, decomposed(graph, composites(), named))
 
 
 def _constant(graph: Graph, name: str) -> np.ndarray:

@@ -10,25 +10,29 @@ from graphnet.errors import GraphFormatError
 from graphnet.ir import onnx_bridge
 from graphnet.ir.fold import clean
 from graphnet.ir.graph import Graph, Input, Node
+from graphnet.ir.onnx_bridge.nodes import schema_defaults
 from graphnet.rewrite.attention import expand_attention
 
 SEPARATOR = "//"
 """Between the name of a node and those of the nodes that replace it."""
 
 
-def decompose(graph: Graph, operators: Collection[str]) -> Graph:
-    """Replace nodes of `operators` by the function bodies of the ONNX standard (Attention: a leaner one of our own).
+def decompose(graph: Graph, operators: Collection[str], named: Collection[str] = ()) -> Graph:
+    """Replace nodes of `operators`, and those of the names `named`, by the function bodies of the ONNX standard.
 
-    The new nodes of node `n` are called `n//...`, see `origin`. A node that cannot be expanded (no function, a variant
-    that onnx cannot inline) stays. `graph` is bound; nested graphs are left as they are.
+    Attention has a leaner body of our own. A body that has one of `operators` is expanded too. The new nodes of node
+    `n` are called `n//...`, see `origin`. A node that cannot be expanded (no function, a variant that onnx cannot
+    inline) stays. `graph` is bound; nested graphs are left as they are.
     """
     nodes: list[Node] = []
     weights, values = dict(graph.weights), dict(graph.values)
     for node in graph.nodes:
-        body = _body(graph, node) if node.op in operators and not node.domain else None
+        wanted = (node.op in operators or node.name in named) and not node.domain
+        body = _body(graph, node) if wanted else None
         if body is None:
             nodes.append(node)
             continue
+        body = decompose(body, {*operators} - {node.op})
         nodes += body.nodes
         weights |= body.weights
         values |= body.values
@@ -40,9 +44,9 @@ def origin(name: str) -> str:
     return name.partition(SEPARATOR)[0]
 
 
-def decomposed(graph: Graph, operators: Collection[str]) -> str:
-    """Which of `operators` a graph has, for a record: `Attention, Gelu`."""
-    return ", ".join(sorted({node.op for node in graph.nodes} & set(operators)))
+def decomposed(graph: Graph, operators: Collection[str], named: Collection[str] = ()) -> str:
+    """Operators that `decompose` with these arguments writes out, for a record: `Attention, Gelu`."""
+    return ", ".join(sorted({node.op for node in graph.nodes if node.op in operators or node.name in named}))
 
 
 def _body(graph: Graph, node: Node) -> Graph | None:
@@ -68,6 +72,7 @@ def _single(graph: Graph, node: Node) -> Graph:
     used = [name for name in dict.fromkeys(node.inputs) if name]
     constants = {n: graph.weights[n] for n in used if n in graph.weights and graph.weights[n].role == "constant"}
     types = {name: graph.type_of(name) for name in used if name not in constants}
+    node = msgspec.structs.replace(node, attrs={**schema_defaults(node.op), **node.attrs})  # onnx loses the defaults
     outputs = tuple(name for name in node.outputs if name)
     return Graph(
         name="expansion",
