@@ -8,13 +8,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from graphnet.ir import fills
 from graphnet.ir import tensors as tensors_
-from graphnet.ir.graph import DType, Graph, Node, Uniform, Value, Values, Weight
+from graphnet.ir.graph import DType, Graph, Node, Value, Weight
 from graphnet.ir.onnx_bridge.nodes import attributes_with_defaults
 from graphnet.rewrite.decompose import SEPARATOR
 
 ELEMENT_TYPES: Mapping[str, int] = {"float32": 1, "float16": 10, "float64": 11, "bfloat16": 16}
 """ONNX's number of a dtype, as Cast takes it."""
+EMPTY: Mapping[str, float] = {
+    "ReduceSum": 0, "ReduceL1": 0, "ReduceL2": 0, "ReduceSumSquare": 0, "ReduceProd": 1, "ReduceMin": np.inf,
+    "ReduceMax": -np.inf, "ReduceLogSum": -np.inf, "ReduceLogSumExp": -np.inf,
+}  # fmt: skip
+"""What a reduction over no elements is; TVM leaves it unset."""
 Names = tuple[str, ...]
 
 
@@ -48,6 +54,7 @@ class _Mender:
         self.weights, self.values = dict(graph.weights), dict(graph.values)
         self._rules: Mapping[str, Callable[[Node], bool]] = {
             "Shape": self._shape, "Dropout": self._dropout, "Pow": self._pow, "Resize": self._resize,
+            **dict.fromkeys(EMPTY, self._empty),
         }  # fmt: skip
 
     def add(self, node: Node) -> None:
@@ -99,6 +106,15 @@ class _Mender:
         self._node(node, "CastLike", (power, node.inputs[0]), node.outputs)
         return True
 
+    def _empty(self, node: Node) -> bool:
+        source, result = self._graph.type_of(node.inputs[0]), self._graph.type_of(node.outputs[0])
+        if 0 not in source.shape or 0 in result.shape or result.dtype not in ELEMENT_TYPES:
+            return False
+        value = np.array(EMPTY[node.op], tensors_.numpy_dtype(result.dtype))
+        shape = self._literal(node, "shape", "int64", np.array(result.shape, np.int64))
+        self._node(node, "Expand", (self._literal(node, "value", result.dtype, value), shape), node.outputs)
+        return True
+
     def _resize(self, node: Node) -> bool:
         """Scales or sizes of some axes: the importer takes those of all."""
         axes = node.attrs.get("axes")
@@ -147,8 +163,7 @@ class _Mender:
 
     def _literal(self, node: Node, name: str, dtype: DType, array: np.ndarray) -> str:
         full = f"{node.name}{SEPARATOR}{name}"
-        fill = Values(data=tuple(array.reshape(-1).tolist())) if array.size else Uniform(low=0, high=1)
-        self.weights[full] = Weight(dtype=dtype, shape=array.shape, fill=fill, role="constant")
+        self.weights[full] = Weight(dtype=dtype, shape=array.shape, fill=fills.pack(array.tobytes()), role="constant")
         return full
 
     def _node(self, node: Node, op: str, inputs: Names, outputs: Names, attrs: Mapping[str, Any] | None = None) -> None:

@@ -62,6 +62,13 @@ CASES = {
         single("Pow", {"x": ("int32", (3,)), "e": ("float32", (3,))}, {"y": ("int32", (3,))}),
         ["Cast", "Pow", "CastLike"],
     ),
+    "maximum of nothing": (
+        single(
+            "ReduceMax", {"x": ("float32", (2, 0))}, {"y": ("float32", (2,))}, {"a": literal("int64", 1)},
+            ("x", "a"), keepdims=0,
+        ),
+        ["Expand"],
+    ),
     "resize by scales": (
         single(
             "Resize", {"x": ("float32", IMAGE)}, {"y": ("float32", (1, 2, 6, 12))},

@@ -13,9 +13,9 @@ from graphnet.errors import UnsupportedOp
 from tests.conformance import harness
 from tests.conformance.isolated import Crashed, Failed, Isolated
 
-COMPILERS = ("torch", "jax", "onnxruntime", "openvino", "iree", "tensorflow", "tinygrad", "reference")
+COMPILERS = ("torch", "jax", "onnxruntime", "openvino", "tvm", "iree", "tensorflow", "tinygrad", "reference")
 """A compiler's gaps are in `gaps_<name>.py`; it is covered once it is named here."""
-SAMPLED = {"jax": 4, "openvino": 8, "iree": 32, "tensorflow": 8, "tinygrad": 16, "reference": 4}
+SAMPLED = {"jax": 4, "openvino": 8, "tvm": 32, "iree": 32, "tensorflow": 8, "tinygrad": 16, "reference": 4}
 """One in so many cases runs by default, the rest are slow tests: some compilers take a second for each."""
 TARGET = compilers.Target(threads=1)
 LEAST_PASSING = {
@@ -23,6 +23,7 @@ LEAST_PASSING = {
     "jax": 0.95,
     "onnxruntime": 0.94,
     "openvino": 0.89,
+    "tvm": 0.80,
     "iree": 0.85,
     "tensorflow": 0.96,
     "tinygrad": 0.82,
