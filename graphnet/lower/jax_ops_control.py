@@ -12,10 +12,8 @@ from jax import Array, lax
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Body
 from graphnet.lower.jax_ops import JAX
+from graphnet.lower.loops import UNROLL_LIMIT, tracks, trip_count
 from graphnet.lower.table import Context
-
-UNROLL_LIMIT = 1024
-"""Iterations; a longer loop would make a program that XLA does not finish."""
 
 
 @JAX.op("If")
@@ -37,33 +35,13 @@ def loop(
     M: Array | None = None, cond: Array | None = None, *v_initial: Array, body: Body, context: Context
 ) -> tuple[Array, ...]:
     """A trip count known at compile time gives a scan; a loop that ends on a condition must stack no outputs."""
-    trips, going = context.known(0), context.known(1)
-    starts = cond is None or (going is not None and bool(going.reshape(-1)[0]))
-    if trips is not None and going is not None and not going.reshape(-1)[0]:
-        trips, starts = np.array(0), True
+    count = trip_count(body, context)
     stacked = len(body.outputs) - 1 - len(v_initial)
-    if trips is not None and starts and (_keeps_going(body, context) or not trips.reshape(-1)[0]):
-        return _counted(int(trips.reshape(-1)[0]), v_initial, body, context)
+    if count is not None:
+        return _counted(count, v_initial, body, context)
     if stacked:
         raise UnsupportedOp("the length of its scan outputs depends on data, and XLA's shapes are static")
     return _while(M, cond, v_initial, body, context)
-
-
-def _keeps_going(body: Body, context: Context) -> bool:
-    """Whether the body hands its condition on unchanged, or sets it to true."""
-    producers = {name: node for node in body.nodes for name in node.outputs}
-    name = body.outputs[0]
-    while name in producers and producers[name].op == "Identity":
-        name = producers[name].inputs[0]
-    if name == body.inputs[1].name:
-        return True
-    if name in body.weights:
-        from graphnet.ir.tensors import fill_array
-
-        weight = body.weights[name]
-        return bool(fill_array(weight.fill, weight.dtype, weight.shape, name).reshape(-1)[0])
-    known = None if name in producers else context.scope.known(name)
-    return known is not None and bool(known.reshape(-1)[0])
 
 
 def _counted(trips: int, initial: tuple[Array, ...], body: Body, context: Context) -> tuple[Array, ...]:
@@ -74,7 +52,7 @@ def _counted(trips: int, initial: tuple[Array, ...], body: Body, context: Contex
         return results[:split], results[split:]
 
     try:
-        carried, stacked = lax.scan(step, tuple(initial), jnp.arange(max(trips, 0)))
+        carried, stacked = lax.scan(step, tuple(initial), jnp.arange(trips))
     except (TypeError, UnsupportedOp):
         # Carried values whose shapes change, or a body that must know the iteration's number.
         return _unrolled(trips, initial, body, context)
@@ -130,23 +108,21 @@ def scan(
 ) -> tuple[Array, ...]:
     split = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, scanned = initial_state_and_scan_inputs[:split], initial_state_and_scan_inputs[split:]
-    axes = scan_input_axes or (0,) * num_scan_inputs
-    backward = scan_input_directions or (0,) * num_scan_inputs
-    ordered = [jnp.flip(x, axis) if back else x for x, axis, back in zip(scanned, axes, backward, strict=True)]
+    inputs = tracks(scan_input_axes, scan_input_directions, num_scan_inputs)
+    ordered = [jnp.flip(x, axis) if back else x for x, (axis, back) in zip(scanned, inputs, strict=True)]
 
     def step(carried: tuple[Array, ...], slices: tuple[Array, ...]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         results = context.body(body, *carried, *slices)
         return results[:split], results[split:]
 
-    rows = tuple(jnp.moveaxis(x, axis, 0) for x, axis in zip(ordered, axes, strict=True))
+    rows = tuple(jnp.moveaxis(x, axis, 0) for x, (axis, _) in zip(ordered, inputs, strict=True))
     try:
         final, columns = lax.scan(step, tuple(state), rows)
     except TypeError as error:
         raise UnsupportedOp(f"its state changes its type: {error}") from error
-    out_axes = scan_output_axes or (0,) * len(columns)
-    out_backward = scan_output_directions or (0,) * len(columns)
+    found = tracks(scan_output_axes, scan_output_directions, len(columns))
     outputs = (
         jnp.moveaxis(jnp.flip(column, 0) if back else column, 0, axis)
-        for column, axis, back in zip(columns, out_axes, out_backward, strict=True)
+        for column, (axis, back) in zip(columns, found, strict=True)
     )
     return (*final, *outputs)

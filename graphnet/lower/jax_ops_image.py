@@ -15,7 +15,7 @@ from graphnet.lower.jax_ops import JAX, is_float
 from graphnet.lower.jax_ops_index import IN_RANGE
 from graphnet.lower.jax_ops_nn import per_channel
 from graphnet.lower.table import Ints, Static
-from graphnet.lower.windows import ones
+from graphnet.lower.windows import block_places, ones
 
 
 @JAX.op("Resize")
@@ -170,25 +170,13 @@ def col2im(
     rank = len(image_shape)
     strides, dilations, pads = ones(strides, rank), ones(dilations, rank), pads or (0,) * (2 * rank)
     padded = [n + low + high for n, low, high in zip(image_shape, pads[:rank], pads[rank:], strict=True)]
-    places = _block_places(padded, block_shape, strides, dilations)
+    places = block_places(padded, block_shape, strides, dilations)
     batch, channels = input.shape[0], input.shape[1] // math.prod(block_shape)
     flat = jnp.zeros((batch, channels, math.prod(padded)), input.dtype)
     image = flat.at[..., places].add(input.reshape(batch, channels, -1)).reshape(batch, channels, *padded)
     starts = (0, 0, *pads[:rank])
     ends = (batch, channels, *(low + n for low, n in zip(pads[:rank], image_shape, strict=True)))
     return lax.slice(image, starts, ends)
-
-
-def _block_places(padded: list[int], block: Ints, strides: Ints, dilations: Ints) -> np.ndarray:
-    """Flat position in the padded image of each (element of block, block), in row-major order."""
-    rank = len(padded)
-    counts = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(padded, block, strides, dilations, strict=True)]
-    within = (np.arange(k) * d for k, d in zip(block, dilations, strict=True))
-    axes = np.ix_(*within, *(np.arange(c) * s for c, s in zip(counts, strides, strict=True)))
-    flat = np.zeros([*block, *counts], np.int64)
-    for i in range(rank):
-        flat = flat * padded[i] + axes[i] + axes[rank + i]
-    return flat.reshape(-1)
 
 
 @JAX.op("RoiAlign")

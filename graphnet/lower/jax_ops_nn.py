@@ -12,12 +12,10 @@ from jax import Array, lax
 
 from graphnet.lower.jax_ops import JAX
 from graphnet.lower.table import Context, Ints
-from graphnet.lower.windows import Pads, Sizes, ones, resolve_pads, resolve_transposed_pads
-
-_AxisPads = tuple[tuple[int, int], ...]
+from graphnet.lower.windows import AxisPads, Pads, Sizes, ones, pool, resolve_pads, resolve_transposed_pads, unpooled
 
 
-def _by_axis(pads: Pads) -> _AxisPads:
+def _by_axis(pads: Pads) -> AxisPads:
     """JAX's form: (before, after) of each axis."""
     return tuple(zip(*pads, strict=True))
 
@@ -105,33 +103,13 @@ class Window:
     """A pooling window over the spatial axes of `X`, its attributes resolved."""
 
     def __init__(
-        self,
-        X: Array,
-        kernel_shape: Sizes,
-        *,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        dilations: Sizes | None = None,
-        pads: Sizes | None = None,
-        strides: Sizes | None = None,
-    ) -> None:
-        rank = len(kernel_shape)
-        self.kernel, self.strides, self.dilations = kernel_shape, ones(strides, rank), ones(dilations, rank)
-        self.size = X.shape[2:]
-        stated = resolve_pads(auto_pad, pads, self.size, kernel_shape, self.strides, self.dilations)
-        self.stated = _by_axis(stated)
-        self.padding = self._with_ceil() if ceil_mode else self.stated
-
-    def _with_ceil(self) -> _AxisPads:
-        """Padding with what the last, partial window of ceil mode needs; that window must start inside the input."""
-        extended = []
-        axes = zip(self.stated, self.size, self.kernel, self.strides, self.dilations, strict=True)
-        for (low, high), n, k, s, d in axes:
-            span = (k - 1) * d + 1
-            count = -(-(n + low + high - span) // s) + 1
-            count -= (count - 1) * s >= n + low
-            extended.append((low, high + max(0, (count - 1) * s + span - (n + low + high))))
-        return tuple(extended)
+        self, X: Array, kernel_shape: Sizes, auto_pad: str, ceil_mode: int,
+        dilations: Sizes | None, pads: Sizes | None, strides: Sizes | None,
+    ) -> None:  # fmt: skip
+        self.pool = pool(
+            X.shape[2:], kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode,
+            dilations=dilations, pads=pads, strides=strides,
+        )  # fmt: skip
 
     def reduce(self, x: Any, initial: Any, operation: Callable[..., Any]) -> Any:
         """`lax.reduce_window` of one array or a tuple of them."""
@@ -139,10 +117,10 @@ class Window:
             x,
             initial,
             operation,
-            (1, 1, *self.kernel),
-            (1, 1, *self.strides),
-            ((0, 0), (0, 0), *self.padding),
-            window_dilation=(1, 1, *self.dilations),
+            (1, 1, *self.pool.kernel),
+            (1, 1, *self.pool.strides),
+            ((0, 0), (0, 0), *self.pool.padding),
+            window_dilation=(1, 1, *self.pool.dilations),
         )
 
     def sum(self, x: Array) -> Array:
@@ -157,21 +135,11 @@ class Window:
 
     def mean(self, x: Array, *, include_pad: bool) -> Array:
         """Mean under each window; stated padding counts as elements only where asked, that of ceil mode never."""
-        counts = self._counts(include_pad)
+        counts = self.pool.counts(include_pad=include_pad)
         same = counts.size == 0 or bool((counts == counts.flat[0]).all())
         if same:
             return self.sum(x) / (float(counts.flat[0]) if counts.size else 1.0)
         return self.sum(x) / counts.astype(x.dtype)
-
-    def _counts(self, include_pad: bool) -> np.ndarray:
-        total: Any = np.ones(())
-        axes = zip(self.size, self.kernel, self.strides, self.dilations, self.stated, self.padding, strict=True)
-        for n, k, s, d, (low, high), (_, end) in axes:
-            first, beyond = (0, low + n + high) if include_pad else (low, low + n)
-            starts = np.arange((n + low + end - (k - 1) * d - 1) // s + 1) * s
-            taps = starts[:, None] + np.arange(k) * d
-            total = total[..., None] * ((taps >= first) & (taps < beyond)).sum(1)
-        return np.asarray(total)
 
 
 def lowest(x: Array) -> np.ndarray:
@@ -195,9 +163,7 @@ def max_pool(
     strides: Sizes | None = None,
     context: Context,
 ) -> Any:
-    window = Window(
-        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
-    )
+    window = Window(X, kernel_shape, auto_pad, ceil_mode, dilations, pads, strides)
     if not context.wants(1):
         return window.max(X)
     plane = np.arange(math.prod(X.shape[2:])).reshape(X.shape[2:], order="F" if storage_order else "C")
@@ -223,9 +189,7 @@ def average_pool(
     pads: Sizes | None = None,
     strides: Sizes | None = None,
 ) -> Array:
-    window = Window(
-        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
-    )
+    window = Window(X, kernel_shape, auto_pad, ceil_mode, dilations, pads, strides)
     return window.mean(X, include_pad=bool(count_include_pad))
 
 
@@ -241,9 +205,7 @@ def lp_pool(
     pads: Sizes | None = None,
     strides: Sizes | None = None,
 ) -> Array:
-    window = Window(
-        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
-    )
+    window = Window(X, kernel_shape, auto_pad, ceil_mode, dilations, pads, strides)
     return window.sum(jnp.abs(X) ** p) ** (1.0 / p)
 
 
@@ -272,14 +234,7 @@ def max_unpool(
     pads: Sizes | None = None,
     strides: Sizes | None = None,
 ) -> Array:
-    rank = len(kernel_shape)
-    strides = ones(strides, rank)
-    before, after = resolve_pads("NOTSET", pads, X.shape[2:], kernel_shape, strides, (1,) * rank)
-    axes = zip(X.shape[2:], strides, before, after, kernel_shape, strict=True)
-    shape = (
-        *X.shape[:2],
-        *((n - 1) * s - a - b + k for n, s, a, b, k in axes),
-    )
+    shape = (*X.shape[:2], *unpooled(X.shape[2:], kernel_shape, pads, strides))
     whole = jnp.zeros(math.prod(shape), X.dtype).at[I.reshape(-1)].set(X.reshape(-1)).reshape(shape)
     if output_shape is None or tuple(output_shape) == shape:
         return whole

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from graphnet.errors import UnsupportedOp
+from graphnet.lower import gates
 from graphnet.lower.jax_ops import JAX
 
-Activation = Callable[[Array], Array]
+Function = Callable[[Array], Array]
 States = tuple[Array, ...]
 Step = Callable[[Array, States], States]
 """Maps the input's share of the gates at one time, and the states, to the next states; the first is the output."""
@@ -89,48 +89,26 @@ def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
     return y if bias is None else y + bias
 
 
-def _activation(name: str, alpha: float | None, beta: float | None) -> Activation:
-    a, b = alpha, beta
-    table: dict[str, Activation] = {
+def _function(activation: gates.Activation) -> Function:
+    name, a, b = activation
+    table: dict[str, Function] = {
         "relu": jax.nn.relu,
         "tanh": jnp.tanh,
         "sigmoid": jax.nn.sigmoid,
         "softsign": jax.nn.soft_sign,
         "softplus": jax.nn.softplus,
-        "affine": lambda x: x * (1.0 if a is None else a) + (0.0 if b is None else b),
-        "leakyrelu": lambda x: jax.nn.leaky_relu(x, 0.01 if a is None else a),
-        "thresholdedrelu": lambda x: jnp.where(x > (1.0 if a is None else a), x, 0),
-        "scaledtanh": lambda x: jnp.tanh(x * (1.0 if b is None else b)) * (1.0 if a is None else a),
-        "hardsigmoid": lambda x: jnp.clip(x * (0.2 if a is None else a) + (0.5 if b is None else b), 0, 1),
-        "elu": lambda x: jax.nn.elu(x, 1.0 if a is None else a),
+        "affine": lambda x: x * a + b,
+        "leakyrelu": lambda x: jax.nn.leaky_relu(x, a),
+        "thresholdedrelu": lambda x: jnp.where(x > a, x, 0),
+        "scaledtanh": lambda x: jnp.tanh(x * b) * a,
+        "hardsigmoid": lambda x: jnp.clip(x * a + b, 0, 1),
+        "elu": lambda x: jax.nn.elu(x, a),
     }
-    if name.lower() not in table:
-        raise UnsupportedOp(f"activation {name} is unknown")
-    return table[name.lower()]
+    return table[name]
 
 
-def _activations(
-    names: tuple[str, ...] | None,
-    alphas: tuple[float, ...] | None,
-    betas: tuple[float, ...] | None,
-    default: tuple[str, ...],
-    directions: int,
-) -> list[list[Activation]]:
-    """Functions for each direction. Parameters are consumed in order by the functions that have any."""
-    names = names if names else default * directions
-    alpha, beta = iter(alphas or ()), iter(betas or ())
-    takes_alpha = ("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu")
-    takes_beta = ("affine", "scaledtanh", "hardsigmoid")
-    functions = [
-        _activation(
-            name,
-            next(alpha, None) if name.lower() in takes_alpha else None,
-            next(beta, None) if name.lower() in takes_beta else None,
-        )
-        for name in names
-    ]
-    size = len(default)
-    return [functions[i * size : (i + 1) * size] for i in range(directions)]
+def _functions(stated: list[list[gates.Activation]]) -> list[list[Function]]:
+    return [[_function(activation) for activation in direction] for direction in stated]
 
 
 def _joined(layer: _Layer, d: int) -> Array:
@@ -160,7 +138,7 @@ def rnn(
     del hidden_size
     layer = _Layer(X, W, R, B, sequence_lens, layout, direction, clip)
     names = activations[: layer.directions]
-    functions = _activations(names, activation_alpha, activation_beta, ("Tanh",), layer.directions)
+    functions = _functions(gates.activations(names, activation_alpha, activation_beta, ("Tanh",), layer.directions))
 
     def step(d: int) -> Step:
         return lambda x, states: (functions[d][0](layer.clipped(x + jnp.matmul(states[0], R[d].T))),)
@@ -191,7 +169,7 @@ def lstm(
     del hidden_size
     layer = _Layer(X, W, R, B, sequence_lens, layout, direction, clip)
     default = ("Sigmoid", "Tanh", "Tanh")
-    functions = _activations(activations, activation_alpha, activation_beta, default, layer.directions)
+    functions = _functions(gates.activations(activations, activation_alpha, activation_beta, default, layer.directions))
 
     def step(d: int) -> Step:
         f, g, h = functions[d]
@@ -230,7 +208,9 @@ def gru(
 ) -> tuple[Array, ...]:
     del hidden_size
     layer = _Layer(X, W, R, B, sequence_lens, layout, direction, clip)
-    functions = _activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"), layer.directions)
+    functions = _functions(
+        gates.activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"), layer.directions)
+    )
     hidden = R.shape[-1]
 
     def step(d: int) -> Step:

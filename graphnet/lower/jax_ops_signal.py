@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from graphnet.lower import spectral
 from graphnet.lower.jax_ops import JAX, jax_dtype
 from graphnet.lower.table import Ints, Static
 
@@ -60,26 +58,22 @@ def stft(
 
 
 def _cosines(size: int, periodic: int, coefficients: tuple[float, ...], output_datatype: int) -> Array:
-    """Generalised cosine window: sum over k of (-1)^k a_k cos(2 pi k n / N)."""
-    n = np.arange(size, dtype=np.float64)
-    span = size if periodic else size - 1
-    waves: Any = sum(a * (-1) ** k * np.cos(2 * math.pi * k * n / span) for k, a in enumerate(coefficients))
-    return jnp.asarray(waves, jax_dtype(output_datatype))
+    return jnp.asarray(spectral.cosine_window(size, periodic, coefficients), jax_dtype(output_datatype))
 
 
 @JAX.op("HannWindow")
 def hann_window(size: Ints, *, output_datatype: int = 1, periodic: int = 1) -> Array:
-    return _cosines(size[0], periodic, (0.5, 0.5), output_datatype)
+    return _cosines(size[0], periodic, spectral.HANN, output_datatype)
 
 
 @JAX.op("HammingWindow")
 def hamming_window(size: Ints, *, output_datatype: int = 1, periodic: int = 1) -> Array:
-    return _cosines(size[0], periodic, (25 / 46, 21 / 46), output_datatype)
+    return _cosines(size[0], periodic, spectral.HAMMING, output_datatype)
 
 
 @JAX.op("BlackmanWindow")
 def blackman_window(size: Ints, *, output_datatype: int = 1, periodic: int = 1) -> Array:
-    return _cosines(size[0], periodic, (0.42, 0.5, 0.08), output_datatype)
+    return _cosines(size[0], periodic, spectral.BLACKMAN, output_datatype)
 
 
 @JAX.op("MelWeightMatrix")
@@ -92,18 +86,5 @@ def mel_weight_matrix(
     *,
     output_datatype: int = 1,
 ) -> Array:
-    """Triangular filters [dft_length // 2 + 1, num_mel_bins], by the formula in ONNX's specification."""
-    bins, length, rate = num_mel_bins[0], dft_length[0], sample_rate[0]
-    low, high = (2595 * math.log10(1 + float(edge.item()) / 700) for edge in (lower_edge_hertz, upper_edge_hertz))
-    mels = np.arange(bins + 2) * ((high - low) / (bins + 2)) + low
-    edges = (((length + 1) * 700 * (10 ** (mels / 2595) - 1)) // rate).astype(int)
-    weights = np.zeros((length // 2 + 1, bins))
-    for i in range(bins):
-        left, centre, right = edges[i : i + 3]
-        if centre == left:
-            weights[centre, i] = 1
-        else:
-            weights[left : centre + 1, i] = (np.arange(left, centre + 1) - left) / (centre - left)
-        if right > centre:
-            weights[centre:right, i] = (right - np.arange(centre, right)) / (right - centre)
+    weights = spectral.mel_filters(num_mel_bins[0], dft_length[0], sample_rate[0], lower_edge_hertz, upper_edge_hertz)
     return jnp.asarray(weights, jax_dtype(output_datatype))

@@ -10,14 +10,11 @@ from tensorflow import Tensor
 
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Body
-from graphnet.ir.tensors import fill_array
+from graphnet.lower.loops import UNROLL_LIMIT, tracks, trip_count
 from graphnet.lower.table import Context
 from graphnet.lower.tensorflow_axes import plain
 from graphnet.lower.tensorflow_layout import known_array, moved, tensor_of
 from graphnet.lower.tensorflow_ops import TENSORFLOW
-
-UNROLL_LIMIT = 1024
-"""Iterations; a longer loop would make a program that XLA does not finish."""
 
 
 def _body(context: Context, body: Body, *arguments: Any) -> tuple[Any, ...]:
@@ -43,31 +40,13 @@ def loop(
     M: Tensor | None = None, cond: Tensor | None = None, *v_initial: Tensor, body: Body, context: Context
 ) -> tuple[Tensor, ...]:
     """A trip count known at compile time lets outputs be stacked; a loop that ends on a condition stacks none."""
-    trips, going = context.known(0), context.known(1)
-    starts = cond is None or (going is not None and bool(going.reshape(-1)[0]))
-    if trips is not None and going is not None and not going.reshape(-1)[0]:
-        trips, starts = np.array(0), True
+    count = trip_count(body, context)
     stacked = len(body.outputs) - 1 - len(v_initial)
-    if trips is not None and starts and (_keeps_going(body, context) or not trips.reshape(-1)[0]):
-        return _counted(max(0, int(trips.reshape(-1)[0])), v_initial, stacked, body, context)
+    if count is not None:
+        return _counted(count, v_initial, stacked, body, context)
     if stacked:
         raise UnsupportedOp("the length of its scan outputs depends on data, and XLA's shapes are static")
     return _while(M, cond, v_initial, body, context)
-
-
-def _keeps_going(body: Body, context: Context) -> bool:
-    """Whether the body hands its condition on unchanged, or sets it to true."""
-    producers = {name: node for node in body.nodes for name in node.outputs}
-    name = body.outputs[0]
-    while name in producers and producers[name].op == "Identity":
-        name = producers[name].inputs[0]
-    if name == body.inputs[1].name:
-        return True
-    if name in body.weights:
-        weight = body.weights[name]
-        return bool(fill_array(weight.fill, weight.dtype, weight.shape, name).reshape(-1)[0])
-    known = None if name in producers else context.scope.known(name)
-    return known is not None and bool(known.reshape(-1)[0])
 
 
 def _counted(trips: int, initial: tuple[Tensor, ...], stacked: int, body: Body, context: Context) -> tuple[Tensor, ...]:
@@ -152,9 +131,8 @@ def scan(
 ) -> tuple[Tensor, ...]:
     split = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, scanned = initial_state_and_scan_inputs[:split], initial_state_and_scan_inputs[split:]
-    axes = scan_input_axes or (0,) * num_scan_inputs
-    backward = scan_input_directions or (0,) * num_scan_inputs
-    rows = [_turned(_to_front(x, axis), back) for x, axis, back in zip(scanned, axes, backward, strict=True)]
+    inputs = tracks(scan_input_axes, scan_input_directions, num_scan_inputs)
+    rows = [_turned(_to_front(x, axis), back) for x, (axis, back) in zip(scanned, inputs, strict=True)]
 
     def step(index: Tensor, carried: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         results = _body(context, body, *carried, *(row[index] for row in rows))
@@ -165,12 +143,8 @@ def scan(
     except (TypeError, ValueError) as error:
         raise UnsupportedOp(f"its state changes its type: {error}") from error
     columns = results[split:]
-    out_axes = scan_output_axes or (0,) * len(columns)
-    out_backward = scan_output_directions or (0,) * len(columns)
-    outputs = (
-        _from_front(_turned(column, back), axis)
-        for column, axis, back in zip(columns, out_axes, out_backward, strict=True)
-    )
+    found = tracks(scan_output_axes, scan_output_directions, len(columns))
+    outputs = (_from_front(_turned(column, back), axis) for column, (axis, back) in zip(columns, found, strict=True))
     return (*results[:split], *outputs)
 
 

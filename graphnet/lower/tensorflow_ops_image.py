@@ -16,7 +16,7 @@ from graphnet.lower.table import Ints, Static
 from graphnet.lower.tensorflow_axes import places
 from graphnet.lower.tensorflow_layout import any_layout, laid, moved, order_of, raw
 from graphnet.lower.tensorflow_ops import TENSORFLOW, is_float
-from graphnet.lower.windows import ones
+from graphnet.lower.windows import block_places, ones
 
 
 @TENSORFLOW.op("Resize", layout=any_layout)
@@ -180,24 +180,12 @@ def col2im(
     rank = len(image_shape)
     strides, dilations, pads = ones(strides, rank), ones(dilations, rank), pads or (0,) * (2 * rank)
     padded = [n + low + high for n, low, high in zip(image_shape, pads[:rank], pads[rank:], strict=True)]
-    found = _block_places(padded, block_shape, strides, dilations)
+    found = block_places(padded, block_shape, strides, dilations)
     batch, channels = input.shape[0], input.shape[1] // math.prod(block_shape)
     columns = tf.transpose(tf.reshape(input, (batch * channels, -1)))
     flat = tf.transpose(tf.math.unsorted_segment_sum(columns, found, math.prod(padded)))
     image = tf.reshape(flat, (batch, channels, *padded))
     return tf.slice(image, (0, 0, *pads[:rank]), (batch, channels, *image_shape))
-
-
-def _block_places(padded: list[int], block: Ints, strides: Ints, dilations: Ints) -> np.ndarray:
-    """Flat position in the padded image of each (element of block, block), in row-major order."""
-    rank = len(padded)
-    counts = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(padded, block, strides, dilations, strict=True)]
-    within = (np.arange(k) * d for k, d in zip(block, dilations, strict=True))
-    axes = np.ix_(*within, *(np.arange(c) * s for c, s in zip(counts, strides, strict=True)))
-    flat = np.zeros([*block, *counts], np.int64)
-    for i in range(rank):
-        flat = flat * padded[i] + axes[i] + axes[rank + i]
-    return flat.reshape(-1)
 
 
 @TENSORFLOW.op("RoiAlign")

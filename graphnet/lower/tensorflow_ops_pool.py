@@ -17,9 +17,8 @@ from graphnet.lower.tensorflow_layout import any_layout, laid, lay
 from graphnet.lower.tensorflow_ops import TENSORFLOW
 from graphnet.lower.tensorflow_ops_reduce import reduced
 from graphnet.lower.tensorflow_ops_shape import padded
-from graphnet.lower.windows import Sizes, ones, resolve_pads
+from graphnet.lower.windows import Sizes, pool, unpooled
 
-_AxisPads = tuple[tuple[int, int], ...]
 _POOLED = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
@@ -27,41 +26,22 @@ class Window:
     """A pooling window over the spatial axes of `X`, its attributes resolved."""
 
     def __init__(
-        self,
-        X: Any,
-        kernel_shape: Sizes,
-        *,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        dilations: Sizes | None = None,
-        pads: Sizes | None = None,
-        strides: Sizes | None = None,
-    ) -> None:
-        rank = len(kernel_shape)
-        self.kernel, self.strides, self.dilations = kernel_shape, ones(strides, rank), ones(dilations, rank)
-        self.size, self.order = tuple(X.shape[2:]), channels_last(rank + 2)
-        stated = resolve_pads(auto_pad, pads, self.size, kernel_shape, self.strides, self.dilations)
-        self.stated: _AxisPads = tuple(zip(*stated, strict=True))
-        self.padding = self._with_ceil() if ceil_mode else self.stated
+        self, X: Any, kernel_shape: Sizes, auto_pad: str, ceil_mode: int,
+        dilations: Sizes | None, pads: Sizes | None, strides: Sizes | None,
+    ) -> None:  # fmt: skip
+        self.pool = pool(
+            tuple(X.shape[2:]), kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode,
+            dilations=dilations, pads=pads, strides=strides,
+        )  # fmt: skip
+        self.order = channels_last(len(kernel_shape) + 2)
         self.x = lay(X, self.order)
 
-    def _with_ceil(self) -> _AxisPads:
-        """Padding with what the last, partial window of ceil mode needs; that window must start inside the input."""
-        extended = []
-        axes = zip(self.stated, self.size, self.kernel, self.strides, self.dilations, strict=True)
-        for (low, high), n, k, s, d in axes:
-            span = (k - 1) * d + 1
-            count = -(-(n + low + high - span) // s) + 1
-            count -= (count - 1) * s >= n + low
-            extended.append((low, high + max(0, (count - 1) * s + span - (n + low + high))))
-        return tuple(extended)
-
     def _padded(self, value: Any) -> Tensor:
-        return padded(self.x, [(0, 0), *self.padding, (0, 0)], value=value)
+        return padded(self.x, [(0, 0), *self.pool.padding, (0, 0)], value=value)
 
     def _native(self) -> bool:
         """Whether TensorFlow has an operator for it."""
-        return len(self.kernel) <= 3 and set(self.dilations) == {1} and self.x.dtype in _POOLED
+        return len(self.pool.kernel) <= 3 and set(self.pool.dilations) == {1} and self.x.dtype in _POOLED
 
     def max(self) -> Any:
         """Largest element under each window."""
@@ -74,12 +54,12 @@ class Window:
         """Sum under each window of a tensor that is padded already."""
         if not self._native():
             return self._slices(x, tf.add)
-        return self._pool(x, tf.nn.avg_pool2d, tf.nn.avg_pool3d) * math.prod(self.kernel)
+        return self._pool(x, tf.nn.avg_pool2d, tf.nn.avg_pool3d) * math.prod(self.pool.kernel)
 
     def mean(self, *, include_pad: bool) -> Any:
         """Mean under each window; stated padding counts as elements only where asked, that of ceil mode never."""
-        counts, x = self._counts(include_pad), self._padded(None)
-        if self._native() and bool((counts == math.prod(self.kernel)).all()):
+        counts, x = self.pool.counts(include_pad=include_pad), self._padded(None)
+        if self._native() and bool((counts == math.prod(self.pool.kernel)).all()):
             return laid(self._pool(x, tf.nn.avg_pool2d, tf.nn.avg_pool3d), self.order)
         return laid(self.sum(x) / tf.constant(counts[..., None], x.dtype), self.order)
 
@@ -88,15 +68,15 @@ class Window:
         return laid(self.sum(tf.abs(self._padded(None)) ** p) ** (1.0 / p), self.order)
 
     def _pool(self, x: Tensor, flat: Callable[..., Tensor], deep: Callable[..., Tensor]) -> Tensor:
-        if len(self.kernel) == 1:
-            return tf.squeeze(flat(tf.expand_dims(x, 1), (1, *self.kernel), (1, *self.strides), "VALID"), 1)
-        return (flat if len(self.kernel) == 2 else deep)(x, self.kernel, self.strides, "VALID")
+        if len(self.pool.kernel) == 1:
+            return tf.squeeze(flat(tf.expand_dims(x, 1), (1, *self.pool.kernel), (1, *self.pool.strides), "VALID"), 1)
+        return (flat if len(self.pool.kernel) == 2 else deep)(x, self.pool.kernel, self.pool.strides, "VALID")
 
     def taps(self, x: Any) -> list[Any]:
         """What each element of the kernel meets at every position of the window, in row-major order."""
-        spans = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
-        counts = [(n - span) // s + 1 for n, span, s in zip(x.shape[1:-1], spans, self.strides, strict=True)]
-        axes = list(zip(counts, self.strides, self.dilations, strict=True))
+        spans = [(k - 1) * d + 1 for k, d in zip(self.pool.kernel, self.pool.dilations, strict=True)]
+        counts = [(n - span) // s + 1 for n, span, s in zip(x.shape[1:-1], spans, self.pool.strides, strict=True)]
+        axes = list(zip(counts, self.pool.strides, self.pool.dilations, strict=True))
         return [
             x[
                 (
@@ -104,7 +84,7 @@ class Window:
                     *(slice(t * d, t * d + (c - 1) * s + 1, s) for t, (c, s, d) in zip(tap, axes, strict=True)),
                 )
             ]
-            for tap in itertools.product(*map(range, self.kernel))
+            for tap in itertools.product(*map(range, self.pool.kernel))
         ]
 
     def _slices(self, x: Tensor, operation: Callable[..., Tensor]) -> Tensor:
@@ -116,10 +96,10 @@ class Window:
     def argmax(self, column_major: bool) -> tuple[Any, Any]:
         """Largest elements and their positions in the flattened ONNX tensor; the first of equals."""
         batch, *_, channels = self.x.shape
-        plane = np.arange(math.prod(self.size)).reshape(self.size, order="F" if column_major else "C")
+        plane = np.arange(math.prod(self.pool.size)).reshape(self.pool.size, order="F" if column_major else "C")
         image = np.arange(batch * channels).reshape(batch, channels) * plane.size
         places = image.reshape(batch, *(1,) * plane.ndim, channels) + plane[..., None]
-        widths = [(0, 0), *self.padding, (0, 0)]
+        widths = [(0, 0), *self.pool.padding, (0, 0)]
         values = self.taps(self._padded(lowest(self.x.dtype)))
         indices = [tf.constant(tap, tf.int64) for tap in self.taps(np.pad(places, widths))]
         best, where = values[0], indices[0]
@@ -127,16 +107,6 @@ class Window:
             where = tf.where(value > best, index, where)
             best = tf.maximum(best, value)
         return laid(best, self.order), laid(where, self.order)
-
-    def _counts(self, include_pad: bool) -> np.ndarray:
-        total: Any = np.ones(())
-        axes = zip(self.size, self.kernel, self.strides, self.dilations, self.stated, self.padding, strict=True)
-        for n, k, s, d, (low, high), (_, end) in axes:
-            first, beyond = (0, low + n + high) if include_pad else (low, low + n)
-            starts = np.arange((n + low + end - (k - 1) * d - 1) // s + 1) * s
-            taps = starts[:, None] + np.arange(k) * d
-            total = total[..., None] * ((taps >= first) & (taps < beyond)).sum(1)
-        return np.asarray(total)
 
 
 def lowest(dtype: tf.DType) -> Any:
@@ -157,9 +127,7 @@ def max_pool(
     strides: Sizes | None = None,
     context: Context,
 ) -> Any:
-    window = Window(
-        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
-    )
+    window = Window(X, kernel_shape, auto_pad, ceil_mode, dilations, pads, strides)
     return window.argmax(bool(storage_order)) if context.wants(1) else window.max()
 
 
@@ -175,9 +143,7 @@ def average_pool(
     pads: Sizes | None = None,
     strides: Sizes | None = None,
 ) -> Any:
-    window = Window(
-        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
-    )
+    window = Window(X, kernel_shape, auto_pad, ceil_mode, dilations, pads, strides)
     return window.mean(include_pad=bool(count_include_pad))
 
 
@@ -193,9 +159,7 @@ def lp_pool(
     pads: Sizes | None = None,
     strides: Sizes | None = None,
 ) -> Any:
-    window = Window(
-        X, kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads, strides=strides
-    )
+    window = Window(X, kernel_shape, auto_pad, ceil_mode, dilations, pads, strides)
     return window.norm(p)
 
 
@@ -228,11 +192,7 @@ def max_unpool(
     pads: Sizes | None = None,
     strides: Sizes | None = None,
 ) -> Tensor:
-    rank = len(kernel_shape)
-    strides = ones(strides, rank)
-    before, after = resolve_pads("NOTSET", pads, tuple(X.shape[2:]), kernel_shape, strides, (1,) * rank)
-    axes = zip(X.shape[2:], strides, before, after, kernel_shape, strict=True)
-    shape = (*X.shape[:2], *((n - 1) * s - a - b + k for n, s, a, b, k in axes))
+    shape = (*X.shape[:2], *unpooled(tuple(X.shape[2:]), kernel_shape, pads, strides))
     flat = tf.scatter_nd(tf.reshape(I, (-1, 1)), tf.reshape(X, (-1,)), tf.constant([math.prod(shape)], tf.int64))
     whole = tf.reshape(flat, shape)
     if output_shape is None or tuple(output_shape) == shape:

@@ -9,11 +9,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow import Tensor
 
-from graphnet.errors import UnsupportedOp
+from graphnet.lower import gates
 from graphnet.lower.tensorflow_ops import TENSORFLOW, elu
 from graphnet.lower.tensorflow_ops_control import repeated
 
-Activation = Callable[[Tensor], Tensor]
+Function = Callable[[Tensor], Tensor]
 States = tuple[Tensor, ...]
 Step = Callable[[Tensor, States], States]
 """Maps the input's share of the gates at one time, and the states, to the next states; the first is the output."""
@@ -93,48 +93,26 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return y if bias is None else y + bias
 
 
-def _activation(name: str, alpha: float | None, beta: float | None) -> Activation:
-    a, b = alpha, beta
-    table: dict[str, Activation] = {
+def _function(activation: gates.Activation) -> Function:
+    name, a, b = activation
+    table: dict[str, Function] = {
         "relu": tf.nn.relu,
         "tanh": tf.tanh,
         "sigmoid": tf.sigmoid,
         "softsign": tf.nn.softsign,
         "softplus": tf.nn.softplus,
-        "affine": lambda x: x * (1.0 if a is None else a) + (0.0 if b is None else b),
-        "leakyrelu": lambda x: tf.nn.leaky_relu(x, 0.01 if a is None else a),
-        "thresholdedrelu": lambda x: tf.where(x > (1.0 if a is None else a), x, tf.zeros((), x.dtype)),
-        "scaledtanh": lambda x: tf.tanh(x * (1.0 if b is None else b)) * (1.0 if a is None else a),
-        "hardsigmoid": lambda x: tf.clip_by_value(x * (0.2 if a is None else a) + (0.5 if b is None else b), 0, 1),
-        "elu": lambda x: elu(x, alpha=1.0 if a is None else a),
+        "affine": lambda x: x * a + b,
+        "leakyrelu": lambda x: tf.nn.leaky_relu(x, a),
+        "thresholdedrelu": lambda x: tf.where(x > a, x, tf.zeros((), x.dtype)),
+        "scaledtanh": lambda x: tf.tanh(x * b) * a,
+        "hardsigmoid": lambda x: tf.clip_by_value(x * a + b, 0, 1),
+        "elu": lambda x: elu(x, alpha=a),
     }
-    if name.lower() not in table:
-        raise UnsupportedOp(f"activation {name} is unknown")
-    return table[name.lower()]
+    return table[name]
 
 
-def _activations(
-    names: tuple[str, ...] | None,
-    alphas: tuple[float, ...] | None,
-    betas: tuple[float, ...] | None,
-    default: tuple[str, ...],
-    directions: int,
-) -> list[list[Activation]]:
-    """Functions for each direction. Parameters are consumed in order by the functions that have any."""
-    names = names if names else default * directions
-    alpha, beta = iter(alphas or ()), iter(betas or ())
-    takes_alpha = ("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu")
-    takes_beta = ("affine", "scaledtanh", "hardsigmoid")
-    functions = [
-        _activation(
-            name,
-            next(alpha, None) if name.lower() in takes_alpha else None,
-            next(beta, None) if name.lower() in takes_beta else None,
-        )
-        for name in names
-    ]
-    size = len(default)
-    return [functions[i * size : (i + 1) * size] for i in range(directions)]
+def _functions(stated: list[list[gates.Activation]]) -> list[list[Function]]:
+    return [[_function(activation) for activation in direction] for direction in stated]
 
 
 def _joined(layer: _Layer, d: int) -> Tensor:
@@ -164,7 +142,7 @@ def rnn(
     del hidden_size
     layer = _Layer(X, W, R, B, sequence_lens, layout, direction, clip)
     names = activations[: layer.directions]
-    functions = _activations(names, activation_alpha, activation_beta, ("Tanh",), layer.directions)
+    functions = _functions(gates.activations(names, activation_alpha, activation_beta, ("Tanh",), layer.directions))
 
     def step(d: int) -> Step:
         return lambda x, states: (functions[d][0](layer.clipped(x + _linear(states[0], R[d], None))),)
@@ -195,7 +173,7 @@ def lstm(
     del hidden_size
     layer = _Layer(X, W, R, B, sequence_lens, layout, direction, clip)
     default = ("Sigmoid", "Tanh", "Tanh")
-    functions = _activations(activations, activation_alpha, activation_beta, default, layer.directions)
+    functions = _functions(gates.activations(activations, activation_alpha, activation_beta, default, layer.directions))
 
     def step(d: int) -> Step:
         f, g, h = functions[d]
@@ -234,7 +212,9 @@ def gru(
 ) -> tuple[Tensor, ...]:
     del hidden_size
     layer = _Layer(X, W, R, B, sequence_lens, layout, direction, clip)
-    functions = _activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"), layer.directions)
+    functions = _functions(
+        gates.activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"), layer.directions)
+    )
     hidden = R.shape[-1]
 
     def step(d: int) -> Step:

@@ -10,11 +10,9 @@ from torch import Tensor
 
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Body
+from graphnet.lower.loops import UNROLL_LIMIT, tracks
 from graphnet.lower.table import Context
 from graphnet.lower.torch_ops import TORCH, branches
-
-UNROLL_LIMIT = 1024
-"""Iterations; a longer loop would make a graph that no compiler finishes."""
 
 
 @TORCH.op("If")
@@ -77,25 +75,21 @@ def scan(
 ) -> tuple[Tensor, ...]:
     split = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, scanned = initial_state_and_scan_inputs[:split], initial_state_and_scan_inputs[split:]
-    axes = scan_input_axes or (0,) * num_scan_inputs
-    backward = scan_input_directions or (0,) * num_scan_inputs
-    length = scanned[0].shape[axes[0]]
+    inputs = tracks(scan_input_axes, scan_input_directions, num_scan_inputs)
+    length = scanned[0].shape[inputs[0].axis]
     if length > UNROLL_LIMIT:
         raise UnsupportedOp(f"a scan of more than {UNROLL_LIMIT} steps is not unrolled")
     columns: list[list[Tensor]] = [[] for _ in body.outputs[split:]]
     for step in range(length):
         slices = [
-            x.select(axis, length - 1 - step if back else step)
-            for x, axis, back in zip(scanned, axes, backward, strict=True)
+            x.select(axis, length - 1 - step if back else step) for x, (axis, back) in zip(scanned, inputs, strict=True)
         ]
         results = context.body(body, *state, *slices)
         state = results[:split]
         for column, value in zip(columns, results[split:], strict=True):
             column.append(value)
-    out_axes = scan_output_axes or (0,) * len(columns)
-    out_backward = scan_output_directions or (0,) * len(columns)
+    found = tracks(scan_output_axes, scan_output_directions, len(columns))
     outputs = tuple(
-        torch.stack(column[::-1] if back else column, axis)
-        for column, axis, back in zip(columns, out_axes, out_backward, strict=True)
+        torch.stack(column[::-1] if back else column, axis) for column, (axis, back) in zip(columns, found, strict=True)
     )
     return (*state, *outputs)

@@ -14,7 +14,7 @@ from graphnet.errors import UnsupportedOp
 from graphnet.lower import resize
 from graphnet.lower.table import Ints, Static
 from graphnet.lower.torch_ops import TORCH
-from graphnet.lower.windows import ones
+from graphnet.lower.windows import block_places, ones
 
 
 @TORCH.op("Resize")
@@ -131,7 +131,7 @@ def col2im(
     if rank == 2 and pads[:2] == pads[2:]:
         return F.fold(input, image_shape, block_shape, dilations, pads[:2], strides)
     padded = [n + low + high for n, low, high in zip(image_shape, pads[:rank], pads[rank:], strict=True)]
-    places = torch.tensor(_block_places(padded, block_shape, strides, dilations))
+    places = torch.tensor(block_places(padded, block_shape, strides, dilations))
     batch, channels = input.shape[0], input.shape[1] // math.prod(block_shape)
     columns = input.reshape(batch, channels, -1)
     flat = torch.zeros((batch, channels, math.prod(padded)), dtype=input.dtype)
@@ -139,20 +139,6 @@ def col2im(
     for axis, (low, size) in enumerate(zip(pads[:rank], image_shape, strict=True)):
         image = image.narrow(2 + axis, low, size)
     return image
-
-
-def _block_places(padded: list[int], block: Ints, strides: Ints, dilations: Ints) -> list[int]:
-    """Flat position in the padded image of each (element of block, block), in row-major order."""
-    rank = len(padded)
-    counts = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(padded, block, strides, dilations, strict=True)]
-    axes = np.ix_(
-        *(np.arange(k) * d for k, d in zip(block, dilations, strict=True)),
-        *(np.arange(c) * s for c, s in zip(counts, strides, strict=True)),
-    )
-    flat: Any = 0
-    for i in range(rank):
-        flat = flat * padded[i] + axes[i] + axes[rank + i]
-    return [int(v) for v in np.broadcast_to(flat, [*block, *counts]).reshape(-1)]
 
 
 @TORCH.op("RoiAlign")

@@ -13,7 +13,7 @@ from torch import Tensor
 from graphnet.errors import UnsupportedOp
 from graphnet.lower.table import Context, Ints
 from graphnet.lower.torch_ops import TORCH
-from graphnet.lower.windows import Sizes, ones, resolve_pads, resolve_transposed_pads
+from graphnet.lower.windows import Sizes, ones, resolve_pads, resolve_transposed_pads, unpooled, with_ceil
 
 _CONV: dict[int, Callable[..., Tensor]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE: dict[int, Callable[..., Tensor]] = {
@@ -144,15 +144,6 @@ def windows(x: Tensor, kernel: Sizes, strides: Sizes, dilations: Sizes) -> Tenso
     return x
 
 
-def _ceil_extra(size: int, low: int, high: int, k: int, s: int, d: int) -> int:
-    """Elements missing at the end for the last, partial window of ceil mode; it must start inside the input."""
-    span = size + low + high - ((k - 1) * d + 1)
-    count = -(-span // s) + 1
-    if (count - 1) * s >= size + low:
-        count -= 1
-    return max(0, (count - 1) * s + (k - 1) * d + 1 - (size + low + high))
-
-
 @TORCH.op("AveragePool")
 def average_pool(
     X: Tensor,
@@ -182,10 +173,7 @@ def _window_sum(
     x: Tensor, before: Sizes, after: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, ceil_mode: int
 ) -> Tensor:
     if ceil_mode:
-        after = tuple(
-            high + _ceil_extra(n, low, high, k, s, d)
-            for n, low, high, k, s, d in zip(x.shape[2:], before, after, kernel, strides, dilations, strict=True)
-        )
+        before, after = with_ceil((before, after), x.shape[2:], kernel, strides, dilations)
     dims = tuple(range(-len(kernel), 0))
     return windows(pad_spatial(x, before, after), kernel, strides, dilations).sum(dims)
 
@@ -240,13 +228,7 @@ def max_unpool(
     pads: Sizes | None = None,
     strides: Sizes | None = None,
 ) -> Tensor:
-    rank = len(kernel_shape)
-    strides = ones(strides, rank)
-    low, high = resolve_pads("NOTSET", pads, X.shape[2:], kernel_shape, strides, (1,) * rank)
-    inferred = tuple(
-        (n - 1) * s - a - b + k for n, s, a, b, k in zip(X.shape[2:], strides, low, high, kernel_shape, strict=True)
-    )
-    shape = (*X.shape[:2], *inferred)
+    shape = (*X.shape[:2], *unpooled(X.shape[2:], kernel_shape, pads, strides))
     flat = torch.zeros(math.prod(shape), dtype=X.dtype).scatter(0, I.reshape(-1), X.reshape(-1)).reshape(shape)
     if output_shape is None or output_shape == shape:
         return flat

@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphnet.errors import UnsupportedOp
+from graphnet.lower import gates
 from graphnet.lower.table import Context
 from graphnet.lower.torch_ops import TORCH, prearranged
 
 Step = Callable[[Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
-Activation = Callable[[Tensor], Tensor]
+Function = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -52,48 +52,26 @@ def _time_first(X: Tensor, layout: int) -> Tensor:
     return X.transpose(0, 1) if layout else X
 
 
-def _activation(name: str, alpha: float | None, beta: float | None) -> Activation:
-    a, b = alpha, beta
-    table: dict[str, Activation] = {
+def _function(activation: gates.Activation) -> Function:
+    name, a, b = activation
+    table: dict[str, Function] = {
         "relu": F.relu,
         "tanh": torch.tanh,
         "sigmoid": torch.sigmoid,
         "softsign": F.softsign,
         "softplus": F.softplus,
-        "affine": lambda x: x * (1.0 if a is None else a) + (0.0 if b is None else b),
-        "leakyrelu": lambda x: F.leaky_relu(x, 0.01 if a is None else a),
-        "thresholdedrelu": lambda x: F.threshold(x, 1.0 if a is None else a, 0.0),
-        "scaledtanh": lambda x: torch.tanh(x * (1.0 if b is None else b)) * (1.0 if a is None else a),
-        "hardsigmoid": lambda x: torch.clamp(x * (0.2 if a is None else a) + (0.5 if b is None else b), 0.0, 1.0),
-        "elu": lambda x: F.elu(x, 1.0 if a is None else a),
+        "affine": lambda x: x * a + b,
+        "leakyrelu": lambda x: F.leaky_relu(x, a),
+        "thresholdedrelu": lambda x: F.threshold(x, a, 0.0),
+        "scaledtanh": lambda x: torch.tanh(x * b) * a,
+        "hardsigmoid": lambda x: torch.clamp(x * a + b, 0.0, 1.0),
+        "elu": lambda x: F.elu(x, a),
     }
-    if name.lower() not in table:
-        raise UnsupportedOp(f"activation {name} is unknown")
-    return table[name.lower()]
+    return table[name]
 
 
-def _activations(
-    names: tuple[str, ...] | None,
-    alphas: tuple[float, ...] | None,
-    betas: tuple[float, ...] | None,
-    default: tuple[str, ...],
-    directions: int,
-) -> list[list[Activation]]:
-    """Functions for each direction. Parameters are consumed in order by the functions that have any."""
-    names = names if names else default * directions
-    alpha, beta = iter(alphas or ()), iter(betas or ())
-    takes_alpha = ("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu")
-    takes_beta = ("affine", "scaledtanh", "hardsigmoid")
-    functions = [
-        _activation(
-            name,
-            next(alpha, None) if name.lower() in takes_alpha else None,
-            next(beta, None) if name.lower() in takes_beta else None,
-        )
-        for name in names
-    ]
-    size = len(default)
-    return [functions[i * size : (i + 1) * size] for i in range(directions)]
+def _functions(stated: list[list[gates.Activation]]) -> list[list[Function]]:
+    return [[_function(activation) for activation in direction] for direction in stated]
 
 
 def _plain(layer: _Layer, names: tuple[str, ...] | None, default: tuple[str, ...]) -> bool:
@@ -183,7 +161,7 @@ def rnn(
     names = activations[: layer.directions]
     if _plain(layer, names, ("Tanh",)):
         return _native(torch.rnn_tanh, layer, layer.initial(initial_h), (0,))
-    functions = _activations(names, activation_alpha, activation_beta, ("Tanh",), layer.directions)
+    functions = _functions(gates.activations(names, activation_alpha, activation_beta, ("Tanh",), layer.directions))
 
     def step(d: int) -> Step:
         return lambda x, states: (functions[d][0](_gates(layer, d, x, states[0])),)
@@ -217,7 +195,7 @@ def lstm(
     default = ("Sigmoid", "Tanh", "Tanh")
     if _plain(layer, activations, default) and P is None and not input_forget:
         return _native(torch.lstm, layer, state, (0, 2, 3, 1))
-    functions = _activations(activations, activation_alpha, activation_beta, default, layer.directions)
+    functions = _functions(gates.activations(activations, activation_alpha, activation_beta, default, layer.directions))
 
     def step(d: int) -> Step:
         f, g, h = functions[d]
@@ -260,7 +238,7 @@ def gru(
     default = ("Sigmoid", "Tanh")
     if _plain(layer, activations, default) and linear_before_reset:
         return _native(torch.gru, layer, layer.initial(initial_h), (1, 0, 2))
-    functions = _activations(activations, activation_alpha, activation_beta, default, layer.directions)
+    functions = _functions(gates.activations(activations, activation_alpha, activation_beta, default, layer.directions))
 
     def step(d: int) -> Step:
         f, g = functions[d]
