@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from graphnet.errors import UnsupportedOp
-from graphnet.lower import resize
+from graphnet.lower import grids, resize
 from graphnet.lower.jax_ops import JAX, is_float
 from graphnet.lower.jax_ops_index import IN_RANGE
 from graphnet.lower.jax_ops_nn import per_channel
@@ -151,9 +151,7 @@ def _all_of(conditions: list[Array]) -> Array:
 def affine_grid(theta: Array, size: Ints, *, align_corners: int = 0) -> Array:
     """theta [batch, rank, rank + 1] to a grid [batch, *spatial, rank] for GridSample."""
     spatial = size[2:]
-    lines = [np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1 for n in spatial]
-    coordinates = np.meshgrid(*lines, indexing="ij")[::-1]
-    base = jnp.asarray(np.stack([*coordinates, np.ones(spatial)], -1), theta.dtype)
+    base = jnp.asarray(grids.affine_base(spatial, align_corners), theta.dtype)
     return jnp.einsum("...k,nrk->n...r", base, theta)
 
 
@@ -211,7 +209,7 @@ def roi_align(
 
 def _bin_samples(start: Array, extent: Array, bins: int, ratio: int) -> Array:
     """[rois, bins * ratio] sample positions."""
-    offsets = jnp.asarray((np.arange(bins * ratio) + 0.5) / ratio, start.dtype)
+    offsets = jnp.asarray(grids.roi_offsets(bins, ratio), start.dtype)
     return start[:, None] + offsets * (extent / bins)[:, None]
 
 
@@ -274,12 +272,8 @@ def deform_conv(
     out = offset.shape[2:]
     taps = math.prod(kernel)
     shifts = offset.reshape(batch * offset_group, taps, 2, *out)
-    grid = np.meshgrid(*(np.arange(k) * d for k, d in zip(kernel, dilations, strict=True)), indexing="ij")
-    places = []
-    for axis in range(2):
-        along = np.arange(out[axis]) * strides[axis] - pads[axis]
-        base = grid[axis].reshape(-1, 1, 1) + along.reshape((-1, 1) if axis == 0 else (1, -1))
-        places.append(shifts[:, :, axis] + jnp.asarray(base, X.dtype))
+    bases = grids.deform_base(kernel, out, strides, dilations, pads)
+    places = [shifts[:, :, axis] + jnp.asarray(base, X.dtype) for axis, base in enumerate(bases)]
     images = jnp.moveaxis(X.reshape(batch * offset_group, channels // offset_group, height, width), 1, -1)
     sampled = _linear(images, places)
     if mask is not None:

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from graphnet.errors import UnsupportedOp
 from graphnet.lower.jax_ops import JAX
 from graphnet.lower.table import Context
 
@@ -95,18 +94,9 @@ def reverse_sequence(input: Array, sequence_lens: Array, *, batch_axis: int = 1,
     return jnp.take_along_axis(input, source, time_axis)
 
 
-def _stated(operator: str, context: Context, output: int, axis: int) -> int:
-    """The size that the graph states for an output which data decides. Raises UnsupportedOp where it states none."""
-    shape = context.type_of(context.node.outputs[output]).shape
-    size = shape[axis] if axis < len(shape) else None
-    if not isinstance(size, int):
-        raise UnsupportedOp(f"the output shape of {operator} depends on data, and XLA's shapes are static")
-    return size
-
-
 @JAX.op("NonZero")
 def non_zero(X: Array, *, context: Context) -> Array:
-    found = jnp.nonzero(X, size=_stated("NonZero", context, 0, 1))
+    found = jnp.nonzero(X, size=context.stated_size(0, 1))
     return jnp.stack(found).astype(np.int64)
 
 
@@ -117,13 +107,13 @@ def compress(input: Array, condition: Array, *, axis: int | None = None, context
     known = context.known(1)
     if known is not None:
         return jnp.take(data, np.flatnonzero(known), dim)
-    (kept,) = jnp.nonzero(condition, size=_stated("Compress", context, 0, dim))
+    (kept,) = jnp.nonzero(condition, size=context.stated_size(0, dim))
     return jnp.take(data, kept, dim, mode="clip")
 
 
 @JAX.op("Unique")
 def unique(X: Array, *, axis: int | None = None, sorted: int = 1, context: Context) -> tuple[Array, ...]:
-    size = _stated("Unique", context, 0, 0 if axis is None else axis % X.ndim)
+    size = context.stated_size(0, 0 if axis is None else axis % X.ndim)
     values, first, inverse, counts = jnp.unique(X, True, True, True, axis, size=size)
     inverse = inverse.reshape(-1)
     if not sorted:
@@ -145,7 +135,7 @@ def non_max_suppression(
     context: Context,
 ) -> Array:
     """boxes [batch, n, 4], scores [batch, classes, n] to rows (batch, class, box), best first within each class."""
-    size = _stated("NonMaxSuppression", context, 0, 0)
+    size = context.stated_size(0, 0)
     count = scores.shape[-1]
     order = jnp.argsort(scores, -1, descending=True, stable=True)
     ranked = jnp.take_along_axis(scores, order, -1)

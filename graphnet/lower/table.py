@@ -66,6 +66,14 @@ class Context:
         inputs = self.node.inputs
         return self.scope.known(inputs[index]) if index < len(inputs) and inputs[index] else None
 
+    def stated_size(self, output: int, axis: int) -> int:
+        """The size that the graph states where data decides it. Raises UnsupportedOp where it states none."""
+        shape = self.type_of(self.node.outputs[output]).shape
+        size = shape[axis] if axis < len(shape) else None
+        if not isinstance(size, int):
+            raise UnsupportedOp(f"the output shape of {self.node.op} depends on data, and XLA's shapes are static")
+        return size
+
     def role(self, index: int) -> str:
         """The role of the weight that is the node's input at `index`; `""` where that is no weight."""
         inputs = self.node.inputs

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from graphnet.errors import UnsupportedOp
-from graphnet.lower import resize
+from graphnet.lower import grids, resize
 from graphnet.lower.table import Ints, Static
 from graphnet.lower.tensorflow_axes import places
 from graphnet.lower.tensorflow_layout import any_layout, laid, moved, order_of, raw
@@ -160,9 +160,7 @@ def _fetched(images: Tensor, index: list[Tensor]) -> Tensor:
 def affine_grid(theta: Tensor, size: Ints, *, align_corners: int = 0) -> Tensor:
     """theta [batch, rank, rank + 1] to a grid [batch, *spatial, rank] for GridSample."""
     spatial = size[2:]
-    lines = [np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1 for n in spatial]
-    coordinates = np.meshgrid(*lines, indexing="ij")[::-1]
-    base = np.stack([*coordinates, np.ones(spatial)], -1).reshape(-1, len(spatial) + 1)
+    base = grids.affine_base(spatial, align_corners).reshape(-1, len(spatial) + 1)
     grid = tf.linalg.matmul(tf.constant(base, theta.dtype), theta, transpose_b=True)
     return tf.reshape(grid, (theta.shape[0], *spatial, len(spatial)))
 
@@ -220,7 +218,7 @@ def roi_align(
 
 def _bin_samples(start: Tensor, extent: Tensor, bins: int, ratio: int) -> Tensor:
     """[rois, bins * ratio] sample positions."""
-    offsets = tf.constant((np.arange(bins * ratio) + 0.5) / ratio, start.dtype)
+    offsets = tf.constant(grids.roi_offsets(bins, ratio), start.dtype)
     return start[:, None] + offsets * (extent / bins)[:, None]
 
 
@@ -284,12 +282,8 @@ def deform_conv(
     out = tuple(offset.shape[2:])
     taps = math.prod(kernel)
     shifts = tf.reshape(offset, (batch * offset_group, taps, 2, *out))
-    grid = np.meshgrid(*(np.arange(k) * d for k, d in zip(kernel, dilations, strict=True)), indexing="ij")
-    found = []
-    for axis in range(2):
-        along = np.arange(out[axis]) * strides[axis] - pads[axis]
-        base = grid[axis].reshape(-1, 1, 1) + along.reshape((-1, 1) if axis == 0 else (1, -1))
-        found.append(shifts[:, :, axis] + tf.constant(base, X.dtype))
+    bases = grids.deform_base(tuple(kernel), out, strides, dilations, pads)
+    found = [shifts[:, :, axis] + tf.constant(base, X.dtype) for axis, base in enumerate(bases)]
     images = _channels_last(tf.reshape(X, (batch * offset_group, channels // offset_group, height, width)))
     sampled = _linear(images, found)
     if mask is not None:

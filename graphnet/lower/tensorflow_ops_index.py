@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import Tensor
 
-from graphnet.errors import UnsupportedOp
 from graphnet.lower.table import Context
 from graphnet.lower.tensorflow_ops import TENSORFLOW
 
@@ -95,15 +94,6 @@ def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 
     return tf.reverse_sequence(input, sequence_lens, seq_axis=time_axis, batch_axis=batch_axis)
 
 
-def _stated(operator: str, context: Context, output: int, axis: int) -> int:
-    """The size that the graph states for an output which data decides. Raises UnsupportedOp where it states none."""
-    shape = context.type_of(context.node.outputs[output]).shape
-    size = shape[axis] if axis < len(shape) else None
-    if not isinstance(size, int):
-        raise UnsupportedOp(f"the output shape of {operator} depends on data, and XLA's shapes are static")
-    return size
-
-
 def _first_places(condition: Tensor, count: int) -> Tensor:
     """Flat positions of the first `count` true elements, in order."""
     flat = tf.cast(tf.reshape(condition, (-1,)), tf.int32)
@@ -112,7 +102,7 @@ def _first_places(condition: Tensor, count: int) -> Tensor:
 
 @TENSORFLOW.op("NonZero")
 def non_zero(X: Tensor, *, context: Context) -> Tensor:
-    found = _first_places(tf.cast(X, tf.bool), _stated("NonZero", context, 0, 1))
+    found = _first_places(tf.cast(X, tf.bool), context.stated_size(0, 1))
     sizes = [math.prod(X.shape[i + 1 :]) for i in range(len(X.shape))]
     return tf.stack([found // step % n for step, n in zip(sizes, X.shape, strict=True)])
 
@@ -122,9 +112,7 @@ def compress(input: Tensor, condition: Tensor, *, axis: int | None = None, conte
     data = tf.reshape(input, (-1,)) if axis is None else input
     dim = 0 if axis is None else axis % len(input.shape)
     known = context.known(1)
-    kept = (
-        np.flatnonzero(known) if known is not None else _first_places(condition, _stated("Compress", context, 0, dim))
-    )
+    kept = np.flatnonzero(known) if known is not None else _first_places(condition, context.stated_size(0, dim))
     return tf.gather(data, kept, axis=dim)
 
 
@@ -140,7 +128,7 @@ def non_max_suppression(
     context: Context,
 ) -> Tensor:
     """boxes [batch, n, 4], scores [batch, classes, n] to rows (batch, class, box), best first within each class."""
-    size = _stated("NonMaxSuppression", context, 0, 0)
+    size = context.stated_size(0, 0)
     batch, classes, count = scores.shape
     order = tf.argsort(scores, -1, "DESCENDING", stable=True)
     ranked = tf.gather(scores, order, axis=2, batch_dims=2)

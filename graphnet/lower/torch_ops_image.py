@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphnet.errors import UnsupportedOp
-from graphnet.lower import resize
+from graphnet.lower import grids, resize
 from graphnet.lower.table import Ints, Static
 from graphnet.lower.torch_ops import TORCH
 from graphnet.lower.windows import block_places, ones
@@ -180,7 +180,7 @@ def roi_align(
 
 def _bin_samples(start: Tensor, extent: Tensor, bins: int, ratio: int) -> Tensor:
     """[rois, bins * ratio] sample positions."""
-    offsets = torch.tensor((np.arange(bins * ratio) + 0.5) / ratio, dtype=start.dtype)
+    offsets = torch.tensor(grids.roi_offsets(bins, ratio), dtype=start.dtype)
     return start.unsqueeze(1) + offsets * (extent / bins).unsqueeze(1)
 
 
@@ -225,9 +225,7 @@ def deform_conv(
     strides, dilations, pads = ones(strides, 2), ones(dilations, 2), pads or (0, 0, 0, 0)
     out_h, out_w = offset.shape[2:]
     shifts = offset.reshape(batch, offset_group, kh * kw, 2, out_h, out_w)
-    taps = np.stack(np.meshgrid(np.arange(kh) * dilations[0], np.arange(kw) * dilations[1], indexing="ij"))
-    rows = taps[0].reshape(-1, 1, 1) + np.arange(out_h).reshape(1, -1, 1) * strides[0] - pads[0]
-    columns = taps[1].reshape(-1, 1, 1) + np.arange(out_w).reshape(1, 1, -1) * strides[1] - pads[1]
+    rows, columns = grids.deform_base((kh, kw), (out_h, out_w), strides, dilations, pads)
     y = shifts[:, :, :, 0] + torch.tensor(rows, dtype=X.dtype)
     x = shifts[:, :, :, 1] + torch.tensor(columns, dtype=X.dtype)
     grid = torch.stack((2 * x / max(width - 1, 1) - 1, 2 * y / max(height - 1, 1) - 1), -1)
