@@ -206,7 +206,7 @@ def measure(compiler: str, name: str, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="graphnet-fairness-") as folder:
         path = Path(folder, f"{name}.onnx")
         written = msgspec.structs.replace(decompose(graph, plain.lacks), name="main")
-        onnx_bridge.save_onnx(written, path, tensors.weights(written, options.seed) | dict(weights))
+        onnx_bridge.save_onnx(written, path, tensors.completed(written, weights))
         first = plain.make(path, feed, options.threads)
         second = (
             plain.make(path, feed, options.threads)

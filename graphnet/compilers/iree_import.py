@@ -6,7 +6,6 @@ import io
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from iree.compiler.extras import onnx_importer
 from iree.compiler.ir import Context, MLIRError, Value
@@ -44,9 +43,7 @@ class Imported(NamedTuple):
 def import_graph(graph: Graph, tensors: Tensors) -> Imported:
     """Literals become constants of the module, parameters and buffers its parameters. Raises UnsupportedOp."""
     written, mended = mend(decompose(graph, DECOMPOSED))
-    added = {name: weight for name, weight in written.weights.items() if name not in tensors}
-    literals = tensors_.weights(msgspec.structs.replace(written, weights=added))
-    model = onnx_bridge.to_onnx(written, {**tensors, **literals})
+    model = onnx_bridge.to_onnx(written, tensors_.completed(written, tensors))
     model.graph.name = FUNCTION
     info = onnx_importer.ModelInfo(model)
     module = info.create_module(context=Context()).operation

@@ -262,13 +262,7 @@ def _with_axis_attributes(graph: Graph, tensors: Tensors) -> Graph:
 
 
 def _onnx(graph: Graph, tensors: Tensors) -> onnx.ModelProto:
-    """The model; weights that the graph has beyond `tensors` were made by `decompose`."""
-    own = {
-        name: ir_tensors.fill_array(weight.fill, weight.dtype, weight.shape, name)
-        for name, weight in graph.weights.items()
-        if name not in tensors
-    }
-    return onnx_bridge.to_onnx(graph, {**tensors, **own})
+    return onnx_bridge.to_onnx(graph, ir_tensors.completed(graph, tensors))
 
 
 def _read(core: ov.Core, model: onnx.ModelProto, graph: Graph) -> ov.Model:

@@ -42,8 +42,7 @@ class Model:
         inside = {name: weight for name, weight in self._graph.weights.items() if name not in outside}
         inputs = (Input(name=name, dtype=weight.dtype, shape=weight.shape) for name, weight in outside.items())
         model = msgspec.structs.replace(self._graph, inputs=(*graph.inputs, *inputs), weights=inside)
-        literals = tensors_.weights(model) | {name: tensors[name] for name in inside if name in tensors}
-        self._runner = _read(onnx_bridge.to_onnx(model, literals).SerializeToString())
+        self._runner = _read(onnx_bridge.to_onnx(model, tensors_.completed(model, tensors)).SerializeToString())
         self._weights = {name: to_tensor(tensors[name], weight.dtype) for name, weight in outside.items()}
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> list[Tensor]:

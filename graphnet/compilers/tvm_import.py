@@ -19,6 +19,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from graphnet.compilers.tvm_mend import beyond_importer, mend
 from graphnet.errors import UnsupportedOp
 from graphnet.ir import onnx_bridge
+from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import OPSET, Graph
 from graphnet.rewrite.decompose import decompose, decomposed, origin
 
@@ -48,24 +49,17 @@ def composites() -> frozenset[str]:
 def import_graph(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Imported:
     """Weights become constants of the module, inputs its parameters. Raises UnsupportedOp."""
     named = beyond_importer(graph)
-    primitive = mend(decompose(graph, composites(), named), tensors)
+    primitive = decompose(graph, composites(), named)
+    primitive = mend(primitive, tensors_.completed(primitive, tensors))
     primitive = msgspec.structs.replace(primitive, name="main")
     _check_operators(primitive)
-    weights = dict(tensors) | {name: _constant(primitive, name) for name in primitive.weights if name not in tensors}
-    model = onnx_bridge.to_onnx(primitive, weights)
+    model = onnx_bridge.to_onnx(primitive, tensors_.completed(primitive, tensors))
     importer = _Importer()
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = importer.from_onnx(model.graph, OPSET)
     module, names = _labelled(module, importer.nodes)
     return Imported(module, names, decomposed(graph, composites(), named))
-
-
-def _constant(graph: Graph, name: str) -> np.ndarray:
-    from graphnet.ir import tensors as tensors_
-
-    single = msgspec.structs.replace(graph, weights={name: graph.weights[name]})
-    return tensors_.weights(single, 0)[name]
 
 
 def _check_operators(graph: Graph) -> None:

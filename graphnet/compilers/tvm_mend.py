@@ -12,10 +12,10 @@ from graphnet.ir import fills
 from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import DType, Graph, Node, Value, Weight
 from graphnet.ir.onnx_bridge.nodes import attributes_with_defaults
+from graphnet.ir.onnx_bridge.tensors import tensor_type
 from graphnet.rewrite.decompose import SEPARATOR
 
-ELEMENT_TYPES: Mapping[str, int] = {"float32": 1, "float16": 10, "float64": 11, "bfloat16": 16}
-"""ONNX's number of a dtype, as Cast takes it."""
+FLOATS = ("float32", "float16", "float64", "bfloat16")
 EMPTY: Mapping[str, float] = {
     "ReduceSum": 0, "ReduceL1": 0, "ReduceL2": 0, "ReduceSumSquare": 0, "ReduceProd": 1, "ReduceMin": np.inf,
     "ReduceMax": -np.inf, "ReduceLogSum": -np.inf, "ReduceLogSumExp": -np.inf,
@@ -40,7 +40,7 @@ def beyond_importer(graph: Graph) -> frozenset[str]:
 
 
 def mend(graph: Graph, tensors: Mapping[str, np.ndarray]) -> Graph:
-    """The graph with other such nodes replaced; the new nodes of node `n` are `n//...`."""
+    """The graph with other such nodes replaced; the new nodes of node `n` are `n//...`. `tensors` has every weight."""
     mender = _Mender(graph, tensors)
     for node in graph.nodes:
         mender.add(node)
@@ -79,7 +79,7 @@ class _Mender:
     def _dropout(self, node: Node) -> bool:
         """In inference it passes its input on; the importer's mask is of floats."""
         training = node.inputs[2] if len(node.inputs) > 2 else ""
-        known = self._known(training) if training else np.array(False)
+        known = self._tensors.get(training) if training else np.array(False)
         if known is None or known.any():
             return False
         self._node(node, "Identity", node.inputs[:1], node.outputs[:1])
@@ -94,8 +94,8 @@ class _Mender:
         base, exponent = (self._graph.type_of(name) for name in node.inputs)
         if base.dtype == exponent.dtype:
             return False
-        dtype = base.dtype if base.dtype in ELEMENT_TYPES else exponent.dtype
-        if dtype not in ELEMENT_TYPES:
+        dtype = base.dtype if base.dtype in FLOATS else exponent.dtype
+        if dtype not in FLOATS:
             return False
         inputs = tuple(self._cast(node, name, dtype) for name in node.inputs)
         if base.dtype == dtype:
@@ -108,7 +108,7 @@ class _Mender:
 
     def _empty(self, node: Node) -> bool:
         source, result = self._graph.type_of(node.inputs[0]), self._graph.type_of(node.outputs[0])
-        if 0 not in source.shape or 0 in result.shape or result.dtype not in ELEMENT_TYPES:
+        if 0 not in source.shape or 0 in result.shape or result.dtype not in FLOATS:
             return False
         value = np.array(EMPTY[node.op], tensors_.numpy_dtype(result.dtype))
         shape = self._literal(node, "shape", "int64", np.array(result.shape, np.int64))
@@ -118,6 +118,8 @@ class _Mender:
     def _resize(self, node: Node) -> bool:
         """Scales or sizes of some axes: the importer takes those of all."""
         axes = node.attrs.get("axes")
+        if node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize":  # its region has axes, too
+            return False
         if not isinstance(axes, tuple) or node.attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch":
             return False
         shape = self._graph.type_of(node.inputs[0]).shape
@@ -128,32 +130,21 @@ class _Mender:
         for place, dtype, full in wholes:
             if place >= len(inputs) or not inputs[place]:
                 continue
-            known = self._known(inputs[place])
+            known = self._tensors.get(inputs[place])
             if known is None:
                 return False
             full[[int(axis) for axis in axes]] = known
             inputs[place] = self._literal(node, f"input{place}", dtype, full)
-        if node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize":
-            return False
         attrs = {name: value for name, value in node.attrs.items() if name != "axes"}
         self._node(node, "Resize", tuple(inputs), node.outputs, attrs)
         return True
-
-    def _known(self, name: str) -> np.ndarray | None:
-        """Elements of a weight; None for what a run determines."""
-        if name in self._tensors:
-            return self._tensors[name]
-        if name not in self.weights:
-            return None
-        single = msgspec.structs.replace(self._graph, weights={name: self.weights[name]})
-        return tensors_.weights(single)[name]
 
     def _cast(self, node: Node, name: str, dtype: DType) -> str:
         type_ = self._graph.type_of(name)
         if type_.dtype == dtype:
             return name
         wide = self._value(node, f"wide{len(self.nodes)}", dtype, type_.shape)
-        self._node(node, "Cast", (name,), (wide,), {"to": ELEMENT_TYPES[dtype]})
+        self._node(node, "Cast", (name,), (wide,), {"to": tensor_type(dtype)})
         return wide
 
     def _value(self, node: Node, name: str, dtype: DType, shape: Any) -> str:

@@ -21,7 +21,7 @@ float16, bfloat16, float8 and float4 are rounded (to nearest even) from float32 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from math import exp, pi, prod, sqrt
 from statistics import NormalDist
@@ -63,6 +63,17 @@ def weights(graph: Graph, seed: int = 0) -> dict[str, Array]:
     return {
         name: fill_array(w.fill, w.dtype, w.shape, name, key=_key(seed, w.stream, position))
         for position, (name, w) in enumerate(graph.weights.items())
+    }
+
+
+def completed(graph: Graph, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """All weights of a rewritten graph: those of `tensors`, and exact ones that the rewrite added.
+
+    Raises GraphFormatError.
+    """
+    return {
+        name: tensors[name] if name in tensors else fill_array(w.fill, w.dtype, w.shape, name)
+        for name, w in graph.weights.items()
     }
 
 
