@@ -20,7 +20,7 @@ import torch._dynamo
 from torch import nn
 
 from graphnet.compilers import Program, Target
-from graphnet.compilers.inductor import Inductor
+from graphnet.compilers.inductor.compiler import Inductor
 from graphnet.compilers.torch_eager import TorchEager
 from graphnet.frontends.registry import timm_model, transformers_model
 from graphnet.frontends.torch import capture

@@ -22,7 +22,7 @@ import numpy as np
 from jax import lax
 
 from graphnet.compilers import Program, Target
-from graphnet.compilers.jax import Jax
+from graphnet.compilers.jax.compiler import Jax
 from graphnet.ir.graph import Graph
 from graphnet.ir.tensors import inputs
 

@@ -12,7 +12,7 @@ from graphnet.compilers.torch_program import TorchProgram, configure_torch, torc
 from graphnet.ir.graph import Attr, Body, Graph, Node, TensorAttr, Values
 from graphnet.ir.tensors import fill_array
 from graphnet.lower.table import ONNX_DTYPES
-from graphnet.lower.torch_graph import lower
+from graphnet.lower.torch.graph import lower
 
 _WIDENED = frozenset({"float16", "bfloat16", "float32"})
 _FLOAT64 = 11

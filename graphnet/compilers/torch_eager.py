@@ -13,7 +13,7 @@ from torch import fx
 from graphnet.compilers import Kernel, Target, Tensors, check_target
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, synchronize, torch_device
 from graphnet.ir.graph import Graph
-from graphnet.lower.torch_graph import covered_nodes, lower
+from graphnet.lower.torch.graph import covered_nodes, lower
 
 PROFILED_RUNS = 10
 

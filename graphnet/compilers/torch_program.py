@@ -12,7 +12,7 @@ from graphnet.compilers import FLUSH_SUBNORMALS, Target, Tensors
 from graphnet.errors import DeviceNotPresent
 from graphnet.ir import tensors as ir_tensors
 from graphnet.ir.graph import Graph
-from graphnet.lower.torch_tensors import to_numpy, to_torch
+from graphnet.lower.torch.tensors import to_numpy, to_torch
 
 DEVICES = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "metal": "mps"}
 

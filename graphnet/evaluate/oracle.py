@@ -19,13 +19,9 @@ DEFAULT_CACHE_BYTES = 4 << 30
 COMPILER = "reference"
 _PACKAGE = Path(__file__).parent.parent
 _SOURCES = (
-    "ir/**/*.py", "lower/torch*.py", "lower/table.py", "lower/[!jt]*.py", "compilers/reference.py",
-    "compilers/torch_program.py",
+    "ir/**/*.py", "lower/*.py", "lower/torch/*.py", "compilers/reference.py", "compilers/torch_program.py",
 )  # fmt: skip
-"""What decides the reference outputs: binding, the making of tensors, and the lowering that the oracle runs.
-
-Of `lower`, all but the tables of JAX and TensorFlow.
-"""
+"""What decides the reference outputs: binding, the making of tensors, and the lowering that the oracle runs."""
 
 
 def check_seed(seed: int) -> int:

@@ -12,9 +12,9 @@ import pytest
 
 from graphnet import compilers
 from graphnet.compilers import Profiled, Target
-from graphnet.compilers.iree import Iree
-from graphnet.compilers.iree_import import import_graph
-from graphnet.compilers.iree_profile import PROFILED_RUNS, kernels
+from graphnet.compilers.iree.compiler import Iree
+from graphnet.compilers.iree.importer import import_graph
+from graphnet.compilers.iree.profile import PROFILED_RUNS, kernels
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import tensors
 from graphnet.ir.graph import Attr, DType, Graph, Input, Node, Normal, Value, Values, Weight

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from graphnet.compilers import Target, get
-from graphnet.compilers.jax import Jax, JaxProgram, _thread_name
+from graphnet.compilers.jax.compiler import Jax, JaxProgram, _thread_name
 from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir.graph import Graph
 
@@ -110,7 +110,7 @@ CHILD = """
 import sys, time
 import numpy as np, onnx
 from graphnet.compilers import Target
-from graphnet.compilers.jax import Jax
+from graphnet.compilers.jax.compiler import Jax
 from graphnet.ir.graph import Graph
 target = Target(threads=1)
 settings = Jax().configure(target)
@@ -129,7 +129,7 @@ print((time.process_time() - used) / (time.perf_counter() - wall))
 SETTINGS = """
 import json, sys
 from graphnet.compilers import Target
-from graphnet.compilers.jax import Jax
+from graphnet.compilers.jax.compiler import Jax
 print(json.dumps(Jax().configure(Target(options=json.loads(sys.argv[1])))))
 """
 

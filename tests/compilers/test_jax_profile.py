@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from graphnet.compilers.jax_profile import profile
+from graphnet.compilers.jax.profile import profile
 
 
 def node_of(op_name: str) -> str:

@@ -14,10 +14,10 @@ from torch import nn
 from torch._inductor.utils import run_and_get_code
 
 from graphnet.compilers import Target
-from graphnet.compilers.inductor import Inductor
+from graphnet.compilers.inductor.compiler import Inductor
 from graphnet.frontends.registry import timm_model, transformers_model
 from graphnet.frontends.torch import capture
-from graphnet.lower.torch_graph import lower
+from graphnet.lower.torch.graph import lower
 
 CALL = re.compile(r"^\s+(?:\w+ = )?(extern_kernels\.\w+|torch\.ops[\w.]+|cpp_fused)\w*\(", re.MULTILINE)
 IMAGE = (torch.randn(1, 3, 64, 64),)

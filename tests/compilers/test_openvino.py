@@ -17,8 +17,8 @@ import pytest
 
 from graphnet import compilers
 from graphnet.compilers import Profiled, Target
-from graphnet.compilers.openvino import OpenVino, OpenVinoProgram
-from graphnet.compilers.openvino_profile import covered_nodes, kernel_times
+from graphnet.compilers.openvino.compiler import OpenVino, OpenVinoProgram
+from graphnet.compilers.openvino.profile import covered_nodes, kernel_times
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import tensors
 from graphnet.ir.graph import Constant, DType, Fill, Graph, Input, Node, Normal, Uniform, Value, Weight
@@ -382,7 +382,7 @@ def test_what_is_not_supported_is_named() -> None:
 
 
 def test_large_models_go_through_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphnet.compilers.openvino._INLINE_LIMIT", 100)
+    monkeypatch.setattr("graphnet.compilers.openvino.compiler._INLINE_LIMIT", 100)
     graph = conv_net()
     inputs, weights = tensors.inputs(graph, 1), tensors.weights(graph, 0)
     [y] = outputs(compiled(graph), inputs)

@@ -82,10 +82,10 @@ def test_a_compiler_of_another_package() -> None:
 def test_an_absent_module_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     class Finder:
         def find_spec(self, name: str, *_: Any) -> None:
-            if name == "graphnet.compilers.tvm":
+            if name == "graphnet.compilers.tvm.compiler":
                 raise ModuleNotFoundError("No module named 'tvm'", name="tvm")
 
-    monkeypatch.delitem(sys.modules, "graphnet.compilers.tvm", raising=False)
+    monkeypatch.delitem(sys.modules, "graphnet.compilers.tvm.compiler", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
     with pytest.raises(CompilerNotFound, match="compiler 'tvm' needs: pip install apache-tvm"):
         compilers.get("tvm")

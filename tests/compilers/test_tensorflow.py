@@ -12,8 +12,8 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from graphnet.compilers import Target, get
-from graphnet.compilers.tensorflow import TensorFlow, TensorFlowProgram
-from graphnet.compilers.tensorflow_profile import covered, operations
+from graphnet.compilers.tensorflow.compiler import TensorFlow, TensorFlowProgram
+from graphnet.compilers.tensorflow.profile import covered, operations
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir.graph import Graph, Node
 
@@ -145,7 +145,7 @@ CHILD = """
 import json, sys, time
 import numpy as np, onnx
 from graphnet.compilers import Target
-from graphnet.compilers.tensorflow import TensorFlow
+from graphnet.compilers.tensorflow.compiler import TensorFlow
 from graphnet.ir.graph import Graph
 target = Target(threads=1, options={"jit": sys.argv[1] == "xla"})
 TensorFlow().configure(target)

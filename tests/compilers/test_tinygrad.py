@@ -15,7 +15,7 @@ import pytest
 
 from graphnet import compilers
 from graphnet.compilers import Profiled, Target
-from graphnet.compilers.tinygrad import Tinygrad
+from graphnet.compilers.tinygrad.compiler import Tinygrad
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import tensors
 from graphnet.ir.graph import DType, Graph, Input, Node, Normal, Value, Values, Weight
@@ -209,7 +209,7 @@ def test_the_newest_numbered_clang_is_found(monkeypatch: pytest.MonkeyPatch, tmp
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/nowhere")
     monkeypatch.delenv("CC", raising=False)
-    from graphnet.compilers.tinygrad import find_clang
+    from graphnet.compilers.tinygrad.compiler import find_clang
 
     assert find_clang() == "clang-19"
 

@@ -13,7 +13,7 @@ import torch
 
 from graphnet import compilers
 from graphnet.compilers import Profiled, Target
-from graphnet.compilers.inductor_kernels import assign
+from graphnet.compilers.inductor.kernels import assign
 from graphnet.compilers.reference import widen, widen_array
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir.graph import Graph

@@ -14,9 +14,9 @@ import tvm
 
 from graphnet import compilers
 from graphnet.compilers import Profiled, Target
-from graphnet.compilers.tvm import Tvm
-from graphnet.compilers.tvm_contract import Registers, packed_filters, packed_matrix, pixel_tile
-from graphnet.compilers.tvm_target import parse
+from graphnet.compilers.tvm.compiler import Tvm
+from graphnet.compilers.tvm.contract import Registers, packed_filters, packed_matrix, pixel_tile
+from graphnet.compilers.tvm.target import parse
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import tensors
 from graphnet.ir.graph import Fill, Graph, Input, Node, Normal, Uniform, Value, Weight

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphnet.compilers import Target, get
-from graphnet.compilers.tvm_mend import beyond_importer, mend
+from graphnet.compilers.tvm.mend import beyond_importer, mend
 from graphnet.ir import tensors
 from graphnet.ir.graph import DType, Graph, Input, Node, Uniform, Value, Values, Weight
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 
-from graphnet.lower.jax_layout import arrange
-from graphnet.lower.jax_layout_rules import axis_groups, places
+from graphnet.lower.jax.layout import arrange
+from graphnet.lower.jax.layout_rules import axis_groups, places
 
 X = np.random.default_rng(0).standard_normal((2, 8, 6, 5), np.float32)
 PARAMS = {

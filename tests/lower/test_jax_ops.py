@@ -11,11 +11,11 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from graphnet.compilers import Target
-from graphnet.compilers.jax import Jax
+from graphnet.compilers.jax.compiler import Jax
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Graph
-from graphnet.lower.jax_graph import lower
-from graphnet.lower.jax_ops_all import JAX
+from graphnet.lower.jax.graph import lower
+from graphnet.lower.jax.ops_all import JAX
 
 OPSET = 23
 TENSORS_ONLY = frozenset({"TfIdfVectorizer", "ImageDecoder", "RegexFullMatch"})

@@ -10,10 +10,10 @@ from onnx.defs import OpSchema
 
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import OPSET, Body, Constant, Graph, Input, Node, Value, Values, Weight
-from graphnet.lower.jax_ops_all import JAX
+from graphnet.lower.jax.ops_all import JAX
 from graphnet.lower.table import ONNX_DTYPES, Context, Ints, Operand, OpTable, Scope, Static
-from graphnet.lower.tensorflow_ops_all import TENSORFLOW
-from graphnet.lower.torch_ops_all import TORCH
+from graphnet.lower.tensorflow.ops_all import TENSORFLOW
+from graphnet.lower.torch.ops_all import TORCH
 
 TABLES = (TORCH, JAX, TENSORFLOW)
 RULES = [(table, op) for table in TABLES for domain, op in sorted(table.operators) if domain == ""]

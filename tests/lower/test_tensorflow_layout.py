@@ -11,11 +11,11 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from graphnet.compilers import Target
-from graphnet.compilers.tensorflow import TensorFlow
+from graphnet.compilers.tensorflow.compiler import TensorFlow
 from graphnet.ir.graph import Constant, Graph
 from graphnet.ir.onnx_bridge import from_onnx
-from graphnet.lower.tensorflow_axes import channels_last, kernel_order, places, plain, reshaped, without
-from graphnet.lower.tensorflow_graph import lower, node_of
+from graphnet.lower.tensorflow.axes import channels_last, kernel_order, places, plain, reshaped, without
+from graphnet.lower.tensorflow.graph import lower, node_of
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 FILL = Constant(value=0.5)

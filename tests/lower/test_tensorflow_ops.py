@@ -13,10 +13,10 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from graphnet.compilers import Target
-from graphnet.compilers.tensorflow import TensorFlow
+from graphnet.compilers.tensorflow.compiler import TensorFlow
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Graph
-from graphnet.lower.tensorflow_ops_all import TENSORFLOW
+from graphnet.lower.tensorflow.ops_all import TENSORFLOW
 
 BENCHMARK = Path(__file__).parents[2] / "benchmark"
 GRAPPLER = Target(options={"jit": False})

@@ -12,7 +12,7 @@ from torch import fx
 
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Graph
-from graphnet.lower.torch_graph import NODE_KEY, covered_nodes, lower
+from graphnet.lower.torch.graph import NODE_KEY, covered_nodes, lower
 
 rng = np.random.default_rng(0)
 

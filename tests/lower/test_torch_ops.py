@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from graphnet.errors import UnsupportedOp
 from graphnet.ir.graph import Graph
-from graphnet.lower import torch_ops_control
-from graphnet.lower.torch_graph import lower
-from graphnet.lower.torch_tensors import to_numpy, to_torch
+from graphnet.lower.torch import ops_control
+from graphnet.lower.torch.graph import lower
+from graphnet.lower.torch.tensors import to_numpy, to_torch
 
 rng = np.random.default_rng(0)
 
@@ -67,7 +67,7 @@ def test_a_loop_of_known_trips_is_unrolled() -> None:
 
 
 def test_a_loop_too_long_to_unroll_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_ops_control, "UNROLL_LIMIT", 4)
+    monkeypatch.setattr(ops_control, "UNROLL_LIMIT", 4)
     with pytest.raises(UnsupportedOp, match="4 iterations"):
         run(LOOP, {"x": np.ones(2, np.float32)}, {"trips": np.array(5)})
 

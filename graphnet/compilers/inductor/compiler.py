@@ -1,0 +1,155 @@
+"""TorchInductor (`inductor`) through `torch.compile(fullgraph=True)`, compiled anew each time: all caches are off."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import fx
+
+from graphnet.compilers import Kernel, Target, Tensors, check_target
+from graphnet.compilers.inductor.kernels import Covered, kernel_times, recorded_provenance
+from graphnet.compilers.torch_program import TorchProgram, configure_torch, torch_device
+from graphnet.errors import UsageError
+from graphnet.ir import tensors as ir_tensors
+from graphnet.ir.graph import Graph
+from graphnet.lower.torch.graph import lower
+
+with warnings.catch_warnings():
+    # Inductor's own imports still use torch.jit, which warns that it is deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import torch._dynamo
+    import torch._functorch.config as functorch_config
+    import torch._inductor.compile_fx
+    import torch._inductor.config as inductor_config
+    from torch._inductor import codecache, cpu_vec_isa
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_CONFIG = "config."
+_NOTHING = '#include <torch/csrc/inductor/cpp_prefix.h>\nextern "C" void kernel(long) {}'
+
+
+class Inductor:
+    """`inductor`: options `freezing` (weights become constants of the program), `mode`, `config.NAME` (Inductor's)."""
+
+    name = "inductor"
+    packages = ("torch",)
+    devices = ("cpu", "cuda", "metal")
+
+    def preload(self) -> None:
+        """Importing this module imported Dynamo and Inductor; find out the rest of the toolchain once for all jobs.
+
+        Inductor compiles and runs probes for the vector instructions, and precompiles its C++ header, which is kept on
+        the disk: done here, no job's compile time depends on whether it was the first.
+        """
+        cpu_vec_isa.pick_vec_isa()
+        with tempfile.TemporaryDirectory(prefix="graphnet-inductor-") as folder, _cache_in(folder):
+            codecache.CppPythonBindingsCodeCache.load_pybinding(["long"], _NOTHING)
+
+    def configure(self, target: Target) -> dict[str, Any]:
+        """Threads, device, precision; caches off so that compile time is honest; compile in this process."""
+        check_target(self.name, target, ("freezing", "mode", _CONFIG))
+        settings = configure_torch(target)
+        _no_caches()
+        torch._dynamo.config.capture_dynamic_output_shape_ops = True
+        inductor_config.compile_threads = 1
+        inductor_config.freezing = _flag(target, "freezing")
+        # A mark per kernel for the profiler; with no profiler running, on/off latencies differ by less than off/off.
+        inductor_config.cpp.enable_kernel_profile = True
+        inductor_config.trace.provenance_tracking_level = 1
+        inductor_config.cpp.threads = target.threads
+        _configure(target)
+        return {
+            **settings,
+            "freezing": inductor_config.freezing,
+            "mode": _mode(target),
+            "caches": False,
+            "fullgraph": True,
+        }
+
+    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> InductorProgram:
+        """Lower and compile (Inductor compiles when called, so the program is called once, on the graph's inputs).
+
+        Raises UnsupportedOp.
+        """
+        device, start = torch_device(target), time.perf_counter()
+        module = lower(graph, tensors).to(device)
+        spent = time.perf_counter() - start
+        with tempfile.TemporaryDirectory(prefix="graphnet-inductor-") as folder, _cache_in(folder):
+            program = InductorProgram(graph, module, device, _mode(target))
+        program.lower_s = spent
+        return program
+
+
+class InductorProgram(TorchProgram):
+    """The compiled module."""
+
+    def __init__(self, graph: Graph, module: fx.GraphModule, device: torch.device, mode: str) -> None:
+        torch._dynamo.reset()
+        super().__init__(graph, torch.compile(module, fullgraph=True, dynamic=False, mode=mode), device)
+        self.module = module
+        self.bind(ir_tensors.inputs(graph))
+        self.covered: Covered = {}
+        with recorded_provenance(self.covered):
+            self.run()
+
+    def kernels(self) -> Sequence[Kernel]:
+        """Mean time of each kernel and library call over a few profiled runs."""
+        return kernel_times(self.run, self.covered)
+
+
+def _no_caches() -> None:
+    """Nothing learnt in an earlier compilation may shorten this one."""
+    inductor_config.fx_graph_cache = False
+    inductor_config.fx_graph_remote_cache = False
+    functorch_config.enable_autograd_cache = False
+    functorch_config.enable_remote_autograd_cache = False
+    torch._dynamo.config.automatic_dynamic_local_pgo = False
+    torch._dynamo.config.automatic_dynamic_remote_pgo = False
+
+
+@contextmanager
+def _cache_in(folder: str) -> Iterator[None]:
+    """Compiled C++ is always kept in a folder by the hash of its source: give each compilation an empty one."""
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        else:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
+
+
+def _configure(target: Target) -> None:
+    """Set what options `config.NAME` ask of `torch._inductor.config`. Raises UsageError."""
+    for key, value in target.options.items():
+        if not key.startswith(_CONFIG):
+            continue
+        name = key.removeprefix(_CONFIG)
+        if name not in inductor_config.get_config_copy():
+            raise UsageError(f"inductor: torch._inductor.config has no '{name}'")
+        inductor_config.load_config({name: value})
+
+
+def _flag(target: Target, name: str) -> bool:
+    value = target.options.get(name, False)
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in ("0", "1", "true", "false"):
+        raise UsageError(f"inductor: option {name}={value} must be true or false")
+    return str(value).lower() in ("1", "true")
+
+
+def _mode(target: Target) -> str:
+    mode = str(target.options.get("mode", "default"))
+    if mode not in MODES:
+        raise UsageError(f"inductor: option mode={mode} is unknown; use {', '.join(MODES)}")
+    return mode

@@ -1,0 +1,1 @@
+"""XLA through JAX."""

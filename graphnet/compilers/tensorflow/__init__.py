@@ -1,0 +1,1 @@
+"""TensorFlow, with XLA or without."""

@@ -1,0 +1,36 @@
+"""The complete TensorFlow table: importing this module registers every family of rules."""
+
+from __future__ import annotations
+
+from graphnet.lower.tensorflow import (
+    ops_control,
+    ops_image,
+    ops_index,
+    ops_loss,
+    ops_nn,
+    ops_norm,
+    ops_pool,
+    ops_quant,
+    ops_recurrent,
+    ops_reduce,
+    ops_shape,
+    ops_signal,
+)
+from graphnet.lower.tensorflow.ops import TENSORFLOW
+
+FAMILIES = (
+    ops_control,
+    ops_image,
+    ops_index,
+    ops_loss,
+    ops_nn,
+    ops_norm,
+    ops_pool,
+    ops_quant,
+    ops_recurrent,
+    ops_reduce,
+    ops_shape,
+    ops_signal,
+)
+
+__all__ = ["FAMILIES", "TENSORFLOW"]
