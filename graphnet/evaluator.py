@@ -43,6 +43,9 @@ def evaluate(
     budget: Annotated[float, typer.Option(help="Seconds of timed runs per job (ends them before 100).")] = 10.0,
     dim: Annotated[list[str] | None, typer.Option(help="Size of a symbolic dimension, NAME=SIZE.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="Compiler option, [COMPILER.]KEY=VALUE.")] = None,
+    tune: Annotated[
+        float, typer.Option(min=0, help="Seconds per graph that tvm:tuned searches for faster kernels (60 by itself).")
+    ] = 0.0,
     passes: Annotated[
         str, typer.Option(help="Passes in order, by commas: of GraphIR, or of a compiler (tvm.FoldConstant).")
     ] = "default",
@@ -64,6 +67,8 @@ def evaluate(
     console = output_console()
     files = [file for where in graph for file in catalog.graph_files(where)]
     names, options = _compilers(compiler), _pairs(option or [], _value)
+    if tune:
+        options |= _tuning(names, tune)
     spec = compilers.Target(device=_backend(backend), spec=target, threads=threads, options=options)
     limits = Limits(
         compile_s=compile_timeout, run_s=run_timeout, memory_bytes=int(memory_limit * 2**30) if memory_limit else None
@@ -84,6 +89,21 @@ def evaluate(
     if coverage:
         console.print(coverage)
     console.print(f"records: {output}/results.db; per compiler: {output}/<compiler>/latency.csv, memory_usage.log")
+
+
+def _tuning(names: list[str], seconds: float) -> dict[str, float]:
+    """Option `tune` of the variants that search. Raises UsageError if there is none among them."""
+    from graphnet import compilers
+    from graphnet.errors import UsageError
+
+    found = {}
+    for name in names:
+        base, variant = compilers.split(name)
+        if "tune" in compilers.variants(base).get(variant, {}):
+            found[f"{name}.tune"] = seconds
+    if not found:
+        raise UsageError("--tune is for variants that search, such as tvm:tuned; none is among the compilers")
+    return found
 
 
 def run_app(command: Callable[[], None]) -> None:

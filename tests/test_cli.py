@@ -109,6 +109,7 @@ def test_unknown_compiler_lists_the_known(
     [
         (("--compiler", "inductor:freezin"), "compiler 'inductor' has no variant 'freezin'; known: inductor:freezing"),
         (("--compiler", "torch", "--passes", "jax.fast-math"), "pass 'jax.fast-math' is of compiler 'jax'"),
+        (("--compiler", "tvm", "--tune", "60"), "--tune is for variants that search, such as tvm:tuned"),
         (("--compiler", "torch", "--backend", "tpu"), "unknown backend 'tpu'; known: gpu, cpu, cuda, metal, intel-gpu"),
     ],
 )

@@ -37,7 +37,7 @@ BUILTIN: Mapping[str, Entry] = {
         {level: {"level": level} for level in ("disable", "basic", "extended")},
     ),
     "openvino": Entry("graphnet.compilers.openvino.compiler:OpenVino"),
-    "tvm": Entry("graphnet.compilers.tvm.compiler:Tvm", {"untuned": {"schedule": "none"}}),
+    "tvm": Entry("graphnet.compilers.tvm.compiler:Tvm", {"untuned": {"schedule": "none"}, "tuned": {"tune": 60}}),
     "iree": Entry("graphnet.compilers.iree.compiler:Iree"),
     "tensorflow": Entry("graphnet.compilers.tensorflow.compiler:TensorFlow", {"grappler": {"jit": False}}),
     "tinygrad": Entry("graphnet.compilers.tinygrad.compiler:Tinygrad", {"beam": {"beam": 2}}),

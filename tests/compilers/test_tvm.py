@@ -205,7 +205,9 @@ def test_target_strings(spec: str, expected: dict[str, object]) -> None:
         (Target(options={"schedule": "fast"}), "schedule=fast is unknown; use ours or none"),
         (Target(passes=("NoSuchPass",)), "unknown pass 'NoSuchPass'; known: .*FoldConstant"),
         (Target(passes=("ToMixedPrecision",)), "ToMixedPrecision"),
-        (Target(options={"tune": 5}), "unknown option 'tune'; its options are: schedule"),
+        (Target(options={"tuned": 5}), "unknown option 'tuned'; its options are: schedule, tune"),
+        (Target(options={"tune": 1}), "tune=1 is no number of seconds of at least 5"),
+        (Target(options={"tune": 60, "schedule": "none"}), "tune is for our schedules"),
     ],
 )
 def test_what_cannot_be_done_is_refused(target: Target, words: str) -> None:

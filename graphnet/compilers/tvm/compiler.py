@@ -17,6 +17,7 @@ from graphnet.compilers.tvm.math import use_vector_math
 from graphnet.compilers.tvm.nodes import completed
 from graphnet.compilers.tvm.profile import kernel_times
 from graphnet.compilers.tvm.target import KINDS, Machine, flush_subnormals, machine, set_threads
+from graphnet.compilers.tvm.tune import seconds
 from graphnet.errors import UsageError
 from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import Graph
@@ -27,7 +28,7 @@ LIBRARIES = ("tvm.contrib.cblas.matmul", "tvm.contrib.mkl.matmul", "tvm.contrib.
 
 
 class Tvm:
-    """`tvm`: option `schedule` (ours, none: TVM's default pipeline)."""
+    """`tvm`: options `schedule` (ours, none: TVM's default pipeline) and `tune` (seconds of search per graph)."""
 
     name = "tvm"
     packages = ("apache-tvm",)
@@ -40,7 +41,7 @@ class Tvm:
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads (before TVM's pool starts), target, floating-point mode. Raises DeviceNotPresent and UsageError."""
-        check_target(self.name, target, ("schedule",), passes=known_passes(), takes_spec=True)
+        check_target(self.name, target, ("schedule", "tune"), passes=known_passes(), takes_spec=True)
         check_passes(target)
         _check_options(target)
         found = machine(target)
@@ -64,7 +65,10 @@ class Tvm:
         lowered = lower(imported.module, imported.nodes, target, found.target)
         kernels = _called(lowered, graph)
         executable = relax.build(lowered.module, found.target, relax_pipeline=finish(found.target))
-        details = {"kernels": ", ".join(f"{rule} {count}" for rule, count in sorted(lowered.rules.items()))}
+        details: dict[str, Any] = {
+            "kernels": ", ".join(f"{rule} {count}" for rule, count in sorted(lowered.rules.items()))
+        }
+        details.update(lowered.details)
         if imported.decomposed:
             details["decomposed"] = imported.decomposed
         return TvmProgram(graph, executable, found, kernels, lower_s, details)
@@ -137,3 +141,5 @@ def _to_numpy(result: Any, dtype: np.dtype[Any]) -> np.ndarray:
 def _check_options(target: Target) -> None:
     if target.options.get("schedule", "ours") not in SCHEDULES:
         raise UsageError(f"tvm: option schedule={target.options['schedule']} is unknown; use {' or '.join(SCHEDULES)}")
+    if seconds(target.options) and (target.device != "cpu" or target.options.get("schedule") == "none"):
+        raise UsageError("tvm: option tune is for our schedules on the CPU")

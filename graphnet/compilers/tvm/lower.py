@@ -18,6 +18,7 @@ from graphnet.compilers.tvm.fold import fold_constants
 from graphnet.compilers.tvm.nodes import Nodes, bound_nodes, covered
 from graphnet.compilers.tvm.schedule import schedule_module
 from graphnet.compilers.tvm.target import registers
+from graphnet.compilers.tvm.tune import seconds, tune
 from graphnet.errors import UsageError
 
 _UNSAFE = frozenset({"FastMathTransform", "ToMixedPrecision"})
@@ -34,6 +35,8 @@ class Lowered:
     """GraphIR nodes of each call of a kernel, in the order of the calls."""
     rules: Counter[str] = field(default_factory=Counter)
     """Number of kernels by the rule that scheduled them."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """What a search did, for the record."""
 
 
 @cache
@@ -65,13 +68,13 @@ def lower(module: tvm.IRModule, names: Mapping[str, str], target: Target, machin
         for name in before:
             module = _apply(name, module)
         is_ours = machine.kind.name == "llvm" and target.options.get("schedule", "ours") != "none"
-        lowered = _ours(module, names, machine) if is_ours else _theirs(module, names, machine)
+        lowered = _ours(module, names, target, machine) if is_ours else _theirs(module, names, machine)
         for name in after:
             lowered.module = _apply(name, lowered.module)
     return lowered
 
 
-def _ours(module: tvm.IRModule, names: Mapping[str, str], machine: tvm.target.Target) -> Lowered:
+def _ours(module: tvm.IRModule, names: Mapping[str, str], target: Target, machine: tvm.target.Target) -> Lowered:
     steps = [
         relax.transform.FoldBatchnormToConv2D(),
         relax.transform.DecomposeOpsForInference(),
@@ -83,6 +86,13 @@ def _ours(module: tvm.IRModule, names: Mapping[str, str], machine: tvm.target.Ta
     for step in steps:
         module = step(module)
     lowered = _fused(module, names, [relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant()])
+    if limit := seconds(target.options):
+        tuned = tune(lowered.module, machine, target.threads, limit)
+        lowered.details.update(tuned.details)
+        for variable in lowered.module.get_global_vars():
+            if variable.name_hint in tuned.functions:
+                lowered.module[variable] = tuned.functions[variable.name_hint]
+                lowered.rules["tuned"] += 1
     lowered.module = schedule_module(lowered.module, registers(machine), lowered.rules)
     return lowered
 

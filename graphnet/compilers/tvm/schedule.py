@@ -14,6 +14,8 @@ from graphnet.compilers.tvm.contract import ACCUMULATE, CONVOLVED, PACKED, PANEL
 
 PARALLEL_ELEMENTS = 4096
 """A stage that writes fewer elements is not worth waking other threads."""
+ORDERS = ("nhw", "hwn", "hnw")
+"""Of the loops over column tiles (n), tile rows (h) and tile columns (w): the orders in which a search looks."""
 _REDUCE = int(tirx.IterVar.CommReduce)
 Rule = Callable[["_Kernel"], None]
 
@@ -25,9 +27,9 @@ class _Refused(Exception):
 class _Kernel:
     """A schedule under way, and what rules ask of it."""
 
-    def __init__(self, function: tirx.PrimFunc, registers: Registers) -> None:
+    def __init__(self, schedule: s_tir.Schedule, registers: Registers) -> None:
         self.registers = registers
-        self.schedule = s_tir.Schedule(tvm.IRModule({"main": function}), debug_mask="none", error_render_level="none")
+        self.schedule = schedule
 
     @property
     def blocks(self) -> list[Any]:
@@ -74,7 +76,8 @@ def schedule(function: tirx.PrimFunc, registers: Registers) -> tuple[tirx.PrimFu
     """The first rule that fits, and its name; `default` is TVM's own loops."""
     for name, rule in RULES.items():
         try:
-            kernel = _Kernel(function, registers)
+            module = tvm.IRModule({"main": function})
+            kernel = _Kernel(s_tir.Schedule(module, debug_mask="none", error_render_level="none"), registers)
             rule(kernel)
             done = kernel.schedule.mod["main"]
         except Exception:  # rules are tried in turn; the primitives raise errors of many kinds
@@ -83,8 +86,23 @@ def schedule(function: tirx.PrimFunc, registers: Registers) -> tuple[tirx.PrimFu
     return function, "default"
 
 
-def _contraction(kernel: _Kernel) -> None:
-    """Register tiles of a matrix product or convolution, with what follows it computed on the tile."""
+def sampled_contraction(schedule: s_tir.Schedule, registers: Registers) -> list[s_tir.Schedule]:
+    """Design spaces of a contraction: our rule, with tiles of tiles and the unrolling of the sum sampled."""
+    spaces = []
+    for order in ORDERS:
+        kernel = _Kernel(schedule.copy(), registers)
+        _contraction(kernel, order)
+        spaces.append(kernel.schedule)
+        if any(kernel.name(block).startswith(PANEL) for block in kernel.blocks):
+            break  # the loops around a panel keep their order
+    return spaces
+
+
+def _contraction(kernel: _Kernel, order: str = "") -> None:
+    """Register tiles of a matrix product or convolution, with what follows it computed on the tile.
+
+    With an `order` (of column tiles, tile rows and tile columns) the choices are sampled.
+    """
     schedule = kernel.schedule
     names = [kernel.name(block) for block in kernel.blocks]
     if ACCUMULATE not in names:
@@ -98,6 +116,8 @@ def _contraction(kernel: _Kernel) -> None:
     shape = [int(dim) for dim in schedule.get(total).writes[0].source.shape]
     is_convolution = CONVOLVED in names
     outer, inner = _tile_loops(kernel, result, shape, is_convolution)
+    if order and PANEL not in left:
+        outer = _sampled_tiles(schedule, outer, order)
     schedule.reorder(*outer, *inner)
     schedule.compute_at(total, outer[-1], preserve_unit_loops=True)
     _registers(kernel, total, shape, len(outer))
@@ -114,9 +134,22 @@ def _contraction(kernel: _Kernel) -> None:
     else:
         _vectorize_last(kernel, inner)
     schedule.decompose_reduction(total, schedule.get_loops(total)[_first_reduction(kernel, total)])
+    if order:
+        last = schedule.get_loops(total)[-4]
+        _, step = schedule.split(last, schedule.sample_perfect_tile(last, 2, max_innermost_factor=8))
+        schedule.unroll(step)
     for name in left:
         if name.startswith(PACKED):
             _spatial_stage(kernel, schedule.get_sblock(name))
+
+
+def _sampled_tiles(schedule: s_tir.Schedule, loops: list[Any], order: str) -> list[Any]:
+    """The last three loops in two levels, each level in `order`."""
+    levels = {
+        letter: schedule.split(loop, schedule.sample_perfect_tile(loop, 2, max_innermost_factor=64))
+        for letter, loop in zip("nhw", loops[-3:], strict=True)
+    }
+    return [*loops[:-3], *(levels[letter][level] for level in (0, 1) for letter in order)]
 
 
 def _has_residual(block: Any) -> bool:
