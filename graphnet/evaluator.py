@@ -71,7 +71,9 @@ def evaluate(
         options |= _tuning(names, tune)
     spec = compilers.Target(device=_backend(backend), spec=target, threads=threads, options=options)
     limits = Limits(
-        compile_s=compile_timeout, run_s=run_timeout, memory_bytes=int(memory_limit * 2**30) if memory_limit else None
+        compile_s=compile_timeout + tune,
+        run_s=run_timeout,
+        memory_bytes=int(memory_limit * 2**30) if memory_limit else None,
     )
     try:
         with _progress(console, plain=quiet or not console.is_terminal) as report:

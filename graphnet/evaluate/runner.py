@@ -190,7 +190,7 @@ class _Session:
         except (ServerDied, ServerRefused) as error:
             return _failed("error" if isinstance(error, ServerRefused) else "crashed", str(error)), {}
         work = _work(job, prepared.states[-1], prepared.original, reference)
-        outcome = watch(server, work, _extended(self._limits, job))
+        outcome = watch(server, work, self._limits)
         if problem and outcome.stage == "check":
             outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {problem}")
         if outcome.verdict in ("timeout", "crashed") and server.ready.threads > 1:
@@ -305,12 +305,6 @@ def _work(job: Job, graph: Graph, original: Graph, reference: str) -> Work:
 
 def _encoded(graph: Graph) -> bytes:
     return msgspec.json.encode(sidecar.unlink(graph))
-
-
-def _extended(limits: Limits, job: Job) -> Limits:
-    """A search that the job asks for (option `tune`, seconds) comes on top of the compilation."""
-    searched = job.target.options.get("tune", 0)
-    return msgspec.structs.replace(limits, compile_s=limits.compile_s + float(searched))
 
 
 def _failed(verdict: Verdict, message: str) -> Outcome:

@@ -59,6 +59,20 @@ def test_every_design_space_computes_the_product() -> None:
             assert search._agree(expected, search.Built(space.mod["main"], target, arguments).outputs())
 
 
+def test_a_candidate_with_other_results_never_wins() -> None:
+    _, kernel = product_kernel()
+    task = search.Task("product", kernel, machine(Target()).target, None, 1)
+    x, w, out = (
+        te.placeholder([int(size) for size in buffer.shape], "float32", name)
+        for buffer, name in zip(kernel.params, "xwy", strict=True)
+    )
+    wrong = te.create_prim_func([x, w, te.compute(out.shape, lambda *i: x[i[0], 0] * w[0, 0, 0])])
+    with pytest.raises(ValueError, match="other results"):
+        task._measure(wrong)
+    task.best_s = 1e-12
+    assert not task._measure(kernel)[1]
+
+
 def test_other_results_do_not_agree() -> None:
     ours = np.array([1.0, -2.0, np.nan], "float32")
     assert search._agree([ours], [ours + np.float32(1e-4)])

@@ -14,7 +14,7 @@ from graphnet.compilers import Kernel, Target, Tensors, check_target
 from graphnet.compilers.tvm.importer import composites, import_graph
 from graphnet.compilers.tvm.lower import Lowered, check_passes, finish, known_passes, lower
 from graphnet.compilers.tvm.math import use_vector_math
-from graphnet.compilers.tvm.nodes import completed
+from graphnet.compilers.tvm.nodes import called_kernels, completed
 from graphnet.compilers.tvm.profile import kernel_times
 from graphnet.compilers.tvm.target import KINDS, Machine, flush_subnormals, machine, set_threads
 from graphnet.compilers.tvm.tune import seconds
@@ -65,10 +65,8 @@ class Tvm:
         lowered = lower(imported.module, imported.nodes, target, found.target)
         kernels = _called(lowered, graph)
         executable = relax.build(lowered.module, found.target, relax_pipeline=finish(found.target))
-        details: dict[str, Any] = {
-            "kernels": ", ".join(f"{rule} {count}" for rule, count in sorted(lowered.rules.items()))
-        }
-        details.update(lowered.details)
+        rules = ", ".join(f"{rule} {count}" for rule, count in sorted(lowered.rules.items()))
+        details = {"kernels": rules, **lowered.details}
         if imported.decomposed:
             details["decomposed"] = imported.decomposed
         return TvmProgram(graph, executable, found, kernels, lower_s, details)
@@ -120,13 +118,7 @@ class TvmProgram:
 
 def _called(lowered: Lowered, graph: Graph) -> list[tuple[str, tuple[str, ...]]]:
     """Names of the kernels in the order in which `main` calls them, with their nodes."""
-    names: list[str] = []
-    for block in lowered.module["main"].body.blocks:
-        for binding in block.bindings:
-            call = getattr(binding, "value", None)
-            if isinstance(call, relax.Call):
-                is_kernel = call.args and isinstance(call.args[0], tvm.ir.GlobalVar)
-                names.append(str(call.args[0].name_hint) if is_kernel else "")
+    names = called_kernels(lowered.module)
     if len(names) != len(lowered.nodes):
         return [(name, ()) for name in names if name]
     nodes = completed(graph, lowered.nodes)

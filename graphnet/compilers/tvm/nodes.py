@@ -23,6 +23,15 @@ def _bindings(function: relax.Function) -> Iterator[tuple[relax.Var, relax.Expr]
                     yield binding.var, binding.value
 
 
+def called_kernels(module: tvm.IRModule) -> list[str]:
+    """Name of the kernel of each call in `main`, `""` for a call of something else."""
+    values = (value for _, value in _bindings(module["main"]) if isinstance(value, relax.Call))
+    return [
+        str(call.args[0].name_hint) if call.args and isinstance(call.args[0], tvm.ir.GlobalVar) else ""
+        for call in values
+    ]
+
+
 def bound_nodes(module: tvm.IRModule, names: Mapping[str, str]) -> dict[str, str]:
     """The node of every binding of `main`. What a pass put in belongs to the next binding that has a node."""
     found: dict[str, str] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from graphnet.compilers.tvm.contract import ACCUMULATE, Registers
 from graphnet.compilers.tvm.math import use_vector_math
 from graphnet.compilers.tvm.schedule import sampled_contraction, schedule
 from graphnet.compilers.tvm.target import flush_subnormals, registers, set_threads
+from graphnet.ir.fileio import write_atomic
 
 BATCH = 4
 """Candidates that a kernel tries before another has its turn."""
@@ -152,7 +152,9 @@ def main(path: str) -> None:
                 tasks.remove(task)
                 continue
             if winner is not None:
-                _write(folder / "found" / f"{task.name}.json", winner)
+                found = winner.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
+                text = tvm.ir.save_json(tvm.IRModule({"main": found}))
+                write_atomic(folder / "found" / f"{task.name}.json", text.encode())
             if task.tried == before:
                 tasks.remove(task)
 
@@ -205,10 +207,3 @@ def _agree(expected: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> bool:
         if not np.allclose(ours, theirs, rtol=0.0, atol=TOLERANCE * scale, equal_nan=True):
             return False
     return True
-
-
-def _write(file: Path, function: tirx.PrimFunc) -> None:
-    function = function.without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
-    written = file.with_suffix(".tmp")
-    written.write_text(tvm.ir.save_json(tvm.IRModule({"main": function})))
-    os.replace(written, file)

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tvm
-from tvm import relax, tirx
+from tvm import tirx
 
+from graphnet.compilers.tvm.nodes import called_kernels
 from graphnet.errors import UsageError
 
 _BOOT = "import sys; sys.path[:] = {path!r}; from graphnet.compilers.tvm import search; search.main({folder!r})"
@@ -54,12 +55,13 @@ def tune(module: tvm.IRModule, target: tvm.target.Target, threads: int, limit_s:
         folder = Path(name)
         kernels = {variable: found for variable, found in module.functions_items() if isinstance(found, tirx.PrimFunc)}
         (folder / "kernels.json").write_text(tvm.ir.save_json(tvm.IRModule(kernels)))
+        request = {
+            "target": str(tvm.ir.save_json(target)), "threads": threads,
+            "calls": dict(Counter(filter(None, called_kernels(module)))),
+        }  # fmt: skip
         while attempts < _ATTEMPTS and (left := deadline - time.monotonic()) >= LEAST_SECONDS:
             attempts += 1
-            request = {
-                "target": str(tvm.ir.save_json(target)), "threads": threads, "calls": _calls(module), "seed": attempts,
-            }  # fmt: skip
-            (folder / "request.json").write_text(json.dumps(request))
+            (folder / "request.json").write_text(json.dumps({**request, "seed": attempts}))
             if _attempt(folder, left) == 0:
                 break
         functions = {
@@ -71,17 +73,6 @@ def tune(module: tvm.IRModule, target: tvm.target.Target, threads: int, limit_s:
         "tune_s": limit_s, "tune_candidates": tried, "tune_replaced": len(functions), "tune_processes": attempts,
     }  # fmt: skip
     return Tuned(functions, details | ({"tune_failure": failure[0][:300]} if failure else {}))
-
-
-def _calls(module: tvm.IRModule) -> dict[str, int]:
-    """How often `main` calls each kernel."""
-    calls: Counter[str] = Counter()
-    for block in module["main"].body.blocks:
-        for binding in block.bindings:
-            call = getattr(binding, "value", None)
-            if isinstance(call, relax.Call) and call.args and isinstance(call.args[0], tvm.ir.GlobalVar):
-                calls[str(call.args[0].name_hint)] += 1
-    return dict(calls)
 
 
 def _attempt(folder: Path, left_s: float) -> int:
