@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,6 +23,7 @@ from graphnet.evaluate.records import RESULT_FORMAT, Environment, Result
 
 SCHEMA_VERSION = 1
 FILE_NAME = "results.db"
+BUSY_SECONDS = 30
 EXPORT_FORMAT = "graphnet-results/1"
 
 _metadata = sa.MetaData()
@@ -268,8 +271,21 @@ def _open_to_read(file: str) -> sqlite3.Connection:
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
-    cursor.execute("PRAGMA busy_timeout=10000")
-    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+    _keep_a_write_ahead_log(cursor)
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _keep_a_write_ahead_log(cursor: sqlite3.Cursor) -> None:
+    """Asks again while others are about to: SQLite does not wait here, whatever `busy_timeout` says."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))
