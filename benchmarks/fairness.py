@@ -116,12 +116,12 @@ def plain_iree(model: Path, feed: Feed, threads: int) -> Side:
     _tool(
         "iree-compile", str(source), "-o", str(module), "--iree-input-type=onnx", "--iree-hal-target-device=local",
         "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3",
-        *([IREE_STACK] if threads == 1 else []),
+        IREE_STACK,
     )  # fmt: skip
     driver = "local-sync" if threads == 1 else "local-task"
     arguments = [f"--module={module}", f"--device={driver}", "--function=main"]
     if threads > 1:
-        arguments.append(f"--task_topology_group_count={threads}")
+        arguments += [f"--task_topology_group_count={threads}", "--task_worker_stack_size=2097152"]
     for name, array in feed.items():
         np.save(folder / f"{name}.npy", array)
         arguments.append(f"--input=@{folder / f'{name}.npy'}")

@@ -23,7 +23,9 @@ from graphnet.ir.graph import Graph
 
 LEVELS = ("O0", "O1", "O2", "O3")
 DEEP_STACK = "--iree-llvmcpu-stack-allocation-limit=1048576"
-"""Bytes that a kernel may have on the stack of the calling thread; those of IREE's own threads hold its default."""
+"""Bytes that a kernel may have on its thread's stack."""
+WORKER_STACK = "--task_worker_stack_size=2097152"
+"""Bytes of stack of IREE's own threads: what a kernel may have, and as much again for the runtime."""
 PRECISION = ("--iree-input-demote-f64-to-f32=false", "--iree-input-demote-i64-to-i32=false")
 """Dtypes are kept: IREE computes float64 in float32 unless told otherwise."""
 _DIAGNOSTIC = re.compile(r'error: loc\((?:fused\[)?"([^"]+)"')
@@ -43,7 +45,7 @@ class Device(NamedTuple):
 
 
 DEVICES = {
-    "cpu": Device("llvm-cpu", "local-sync", ("--iree-llvmcpu-target-cpu=host",)),
+    "cpu": Device("llvm-cpu", "local-sync", ("--iree-llvmcpu-target-cpu=host", DEEP_STACK)),
     "cuda": Device("cuda", "cuda", needs="NVIDIA's driver (libcuda.so)"),
     "metal": Device("metal-spirv", "metal", needs="macOS"),
     "vulkan": Device("vulkan-spirv", "vulkan", needs="a Vulkan loader and driver"),
@@ -67,7 +69,7 @@ class Iree:
     def configure(self, target: Target) -> dict[str, Any]:
         """Open the device with its threads. Raises DeviceNotPresent, UsageError."""
         check_target(self.name, target, ("opt_level", "flags"), takes_spec=True)
-        rt.flags.parse_flags(f"--task_topology_group_count={target.threads}")
+        rt.flags.parse_flags(*_pool(target))
         device = _device(target)
         _open(target)
         return {
@@ -141,9 +143,8 @@ class IreeProgram:
             self._module, _device(self._target).backend, self._index, tuple(self._inputs.values()),
             _driver(self._target),
         )  # fmt: skip
-        threads = [f"--task_topology_group_count={self._target.threads}"]
         names = {node.name for node in self._graph.nodes}
-        return profile(recording, self._imported, _flags(self._target), threads, names)
+        return profile(recording, self._imported, _flags(self._target), _pool(self._target), names)
 
     def code(self) -> str:
         """Assembly of every dispatch, of a compilation of its own."""
@@ -166,6 +167,11 @@ def _driver(target: Target) -> str:
     return "local-task" if driver == "local-sync" and target.threads > 1 else driver
 
 
+def _pool(target: Target) -> list[str]:
+    """Runtime flags of the pool of threads."""
+    return [f"--task_topology_group_count={target.threads}", WORKER_STACK]
+
+
 def _open(target: Target) -> rt.HalDevice:
     driver = _driver(target)
     try:
@@ -186,8 +192,7 @@ def _flags(target: Target) -> list[str]:
         raise UsageError(f"iree: option opt_level={level} is unknown; use {', '.join(LEVELS)}")
     given = [*shlex.split(target.spec), *shlex.split(str(target.options.get("flags", "")))]
     stated = {flag.partition("=")[0] for flag in given}
-    stack = (DEEP_STACK,) if _driver(target) == "local-sync" else ()
-    ours = (*_device(target).flags, *stack, *PRECISION, f"--iree-opt-level={level}")
+    ours = (*_device(target).flags, *PRECISION, f"--iree-opt-level={level}")
     return [*(flag for flag in ours if flag.partition("=")[0] not in stated), *given]
 
 
