@@ -71,6 +71,10 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     total_us: float
     """Microseconds per inference, all calls together."""
+    flops: int | None = None
+    """FLOPs of the nodes that it covers; None where unknown, or where another kernel has a part of them."""
+    bytes: int | None = None
+    """Bytes that cross its border: what its nodes read from others and what others read from them."""
 
 
 class Program(Protocol):

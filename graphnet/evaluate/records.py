@@ -69,6 +69,14 @@ class Memory(_Struct, frozen=True, kw_only=True):
     load_peak: int = 0
     compile_peak: int = 0
     run_peak: int = 0
+    steady: int = 0
+    """Resident after the timed runs."""
+    weights: int = 0
+    """What the weights of the graph come to by their dtypes and shapes."""
+    inputs: int = 0
+    outputs: int = 0
+    allocator: dict[str, int] = {}
+    """What the library's own allocator tells, by its own names (`temporaries`, `peak` ...)."""
     timeline: tuple[tuple[float, int], ...] = ()
     """(seconds since the job began, resident bytes)."""
 
@@ -82,8 +90,23 @@ class Noise(_Struct, frozen=True, kw_only=True):
     """Coefficient of variation over both."""
 
 
+class Peaks(_Struct, frozen=True, kw_only=True):
+    """What the machine does at best with so many threads: the highest that was ever measured on it."""
+
+    device: str = "cpu"
+    threads: int
+    flops: dict[str, float] = {}
+    """FLOP/s by dtype (`float32`), of a large matrix product."""
+    bandwidth: dict[str, float] = {}
+    """Bytes/s by level (`L1`, `L2`, `L3`, `DRAM`), of a triad a = b + s c."""
+    sources: dict[str, str] = {}
+    """What measured each figure, by dtype or level (`torch 2.13.0 matmul 2048`)."""
+    measured: str = ""
+    """UTC, ISO 8601."""
+
+
 class Environment(_Struct, frozen=True, kw_only=True):
-    """The machine. `key` is a digest of all other fields that make figures comparable."""
+    """The machine. `key` is a digest of the fields that make figures comparable; measured peaks are not among them."""
 
     key: str
     cpu_model: str
@@ -93,6 +116,7 @@ class Environment(_Struct, frozen=True, kw_only=True):
     python: str
     governor: str = ""
     isa: tuple[str, ...] = ()
+    peaks: tuple[Peaks, ...] = ()
 
 
 class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="format"):
@@ -118,6 +142,9 @@ class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="f
     message: str = ""
     notes: tuple[str, ...] = ()
     compile: CompileTime | None = None
+    """Cold: caches of compiled code were empty."""
+    warm_compile: CompileTime | None = None
+    """The same again in a new process, with the caches that the first one left; None unless asked for."""
     timing: Timing | None = None
     outputs: tuple[OutputError, ...] = ()
     level: int | None = None
