@@ -91,7 +91,7 @@ def _literal(graph: Graph, node: Node) -> float:
 def speedups(compiler: str, graphs: Sequence[Graph], fusion: str, rounds: int, budget: float) -> np.ndarray:
     """[rounds, graphs]: time without the pass over time with it; the two take turns, so that drift hits both.
 
-    Exits with the compiler's message when a pass is refused.
+    NaN where one of the two was too unsteady to be a figure. Exits with the compiler's message when a pass is refused.
     """
     order, settings, ratios = random.Random(0), (["default"], ["default", fusion]), []
     for _ in range(rounds):
@@ -108,9 +108,9 @@ def speedups(compiler: str, graphs: Sequence[Graph], fusion: str, rounds: int, b
 
 def mean_with_interval(ratios: np.ndarray) -> str:
     """Geometric mean over graphs and rounds; Student's 95 % interval over the rounds."""
-    logs = np.log(ratios).mean(axis=1)
+    logs = np.nanmean(np.log(ratios[~np.isnan(ratios).all(axis=1)]), axis=1)
     low, high = np.exp(stats.ttest_1samp(logs, 0.0).confidence_interval(0.95))
-    return f"{np.exp(logs.mean()):.3f} [{low:.3f}, {high:.3f}]"
+    return f"{np.exp(logs.mean()):.3f} [{low:.3f}, {high:.3f}] ({len(logs)} rounds)"
 
 
 def main() -> None:
@@ -126,9 +126,9 @@ def main() -> None:
     changed = np.array([fuse_rms_norm(graph) != graph for graph in graphs])
     fusion = "broken_fusion" if options.broken else "custom_fusion"
     ratios = speedups(options.compiler, graphs, fusion, options.rounds, options.budget)
-    timed = ~np.isnan(ratios).any(axis=0)
+    timed = ~np.isnan(ratios).all(axis=0)
     for graph, column, touched, known in zip(graphs, ratios.T, changed, timed, strict=True):
-        ratio = f"{np.median(column):6.3f}" if known else "  no time in one round or more"
+        ratio = f"{np.nanmedian(column):6.3f}" if known else "never timed without and with it in one round"
         print(f"{graph.name:24} {ratio}{'  fused' if touched else ''}")
     for label, chosen in (("fused", timed & changed), ("untouched", timed & ~changed)):
         if chosen.any():
