@@ -229,14 +229,6 @@ def test_rows_of_the_profiler_are_times_of_one_inference() -> None:
     assert second.total_us == pytest.approx(180.0)
 
 
-def test_code_is_assembly() -> None:
-    graph = layer()
-    program, _ = run(graph, tensors.inputs(graph, 0))
-    code = program.code()
-    assert "main$async_dispatch_0" in code
-    assert "\tret" in code
-
-
 def test_the_user_s_target_and_flags_go_through() -> None:
     target = Target(
         spec="--iree-llvmcpu-target-cpu=x86-64", options={"opt_level": "O1", "flags": "--iree-opt-const-eval=false"}
