@@ -1,4 +1,4 @@
-"""Assembly listings as text: cut into functions, freed of directives, gathered by kernel; disassembly made a listing."""
+"""Assembly as text: cut into functions, freed of directives, gathered by kernel; disassembly in the same form."""
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ def recorded_sources(sources: dict[str, Source]) -> Iterator[None]:
     """Fill `sources` by kernel from the compilations inside: their folder is gone when they end."""
     before = cpp_builder.run_compile_cmd
 
-    def run(command: str, cwd: str) -> None:
-        for word in shlex.split(command):
+    def run(cmd_line: str, cwd: str) -> None:
+        for word in shlex.split(cmd_line):
             if word.endswith(".cpp"):
                 text = Path(word).read_text()
-                sources.update(dict.fromkeys(_MARK.findall(text), Source(text, command)))
-        before(command, cwd)
+                sources.update(dict.fromkeys(_MARK.findall(text), Source(text, cmd_line)))
+        before(cmd_line, cwd)
 
     cpp_builder.run_compile_cmd = run
     try:
