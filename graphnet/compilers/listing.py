@@ -15,7 +15,7 @@ _SIZE = re.compile(r'^\s*\.size\s+"?([^",\s]+)"?\s*,')
 _COMMENT = re.compile(r"\s*(?:#\s|##|//).*$")
 _NAME = re.compile(r"[\w.$]+")
 _LOCAL = re.compile(r"^\.?L")
-_DEFINE = re.compile(r'^define .*?@"?([^"(\s]+)"?\(', re.MULTILINE)
+_DEFINE = re.compile(r'^define [^@]*@(?:"([^"]+)"|([^(\s]+))\(', re.MULTILINE)
 _SYMBOL = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 _DECODED = re.compile(r"^\s*([0-9a-f]+):\s+(\S.*)$")
 _RELOCATION = re.compile(r"^\s*[0-9a-f]+:\s+R_\S+\s+([^\s+-]+)")
@@ -80,7 +80,7 @@ def ir_functions(text: str) -> dict[str, str]:
     found = {}
     for start in _DEFINE.finditer(text):
         end = text.find("\n}", start.start())
-        found[start[1]] = text[start.start() : end + 3]
+        found[start[1] or start[2]] = text[start.start() : end + 3]
     return found
 
 
