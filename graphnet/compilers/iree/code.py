@@ -8,29 +8,34 @@ from pathlib import Path
 from graphnet.compilers import KernelCode, listing
 
 FLAG = "--iree-hal-dump-executable-intermediates-to"
-_FILE = re.compile(r"module_(.+)_embedded_elf_\w+\.s")
+_TABLE = re.compile(r"^iree_hal_executable_library_query_v0_funcs:\n((?:\s+\.(?:quad|xword)\s+.*\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r'\.\w+\s+"?([^"\s]+)"?')
 
 
 def emitted(folder: Path) -> list[KernelCode]:
     """Code of each dispatch function, under the name that `iree-profile` gives it.
 
-    An executable holds one dispatch, named after it, with the functions of IREE's mathematical library that it needs.
+    An executable holds one dispatch or several, listed in a table, and the mathematical functions that they call.
 
     Args:
         folder: what a compilation with `FLAG` left.
     """
     found = []
     for path in sorted(folder.glob("*.s"), key=lambda path: _number(path.name)):
-        executable = _FILE.fullmatch(path.name)
-        parts = listing.functions(path.read_text())
+        text = path.read_text()
+        parts = listing.functions(text)
         optimized = path.with_name(f"{path.stem}.optimized.ll")
         definitions = listing.ir_functions(optimized.read_text()) if optimized.is_file() else {}
-        for name in parts:
-            if executable and (name == executable[1] or name.startswith(f"{executable[1]}_")):
-                needed = listing.reachable(parts, name)
-                ir = listing.gather_ir(definitions, needed)
-                found.append(KernelCode(name=name, assembly=listing.gather(parts, name), ir=ir))
+        for name in entries(text):
+            ir = listing.gather_ir(definitions, listing.reachable(parts, name))
+            found.append(KernelCode(name=name, assembly=listing.gather(parts, name), ir=ir))
     return found
+
+
+def entries(text: str) -> list[str]:
+    """Names of the dispatch functions of an executable's assembly."""
+    table = _TABLE.search(text)
+    return _ENTRY.findall(table[1]) if table else []
 
 
 def _number(name: str) -> tuple[int, str]:
