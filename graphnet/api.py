@@ -36,6 +36,7 @@ def evaluate(
     budget: float = plan.DEFAULT_BUDGET_S,
     tolerance: int = plan.DEFAULT_TOLERANCE,
     profile: bool = True,
+    code: bool = False,
     limits: Limits | None = None,
     output: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -45,14 +46,17 @@ def evaluate(
 
     With `output`, records go to `<output>/results.db` as they are made, and the files of each compiler are written at
     the end (also when interrupted). `budget` is in seconds of timed runs per job.
+    With `code` the code of each job's kernels goes to `<output>/<compiler>/code/`, after all that is timed.
     Of `dims` each graph takes the symbols that it has. Raises UsageError, StoreError.
     """
+    if code and (output is None or "://" in os.fspath(output)):
+        raise UsageError("code is written to files: give a results folder as output")
     jobs = [
         job
         for graph, sizes in _with_sizes(graphs, dims or {})
         for job in plan.plan(
             [graph], compilers, target=target, dims=sizes, seed=seed, passes=passes, budget_s=budget,
-            tolerance=tolerance, profile=profile,
+            tolerance=tolerance, profile=profile, code=os.fspath(output) if code and output is not None else "",
         )
     ]  # fmt: skip
     if output is None:

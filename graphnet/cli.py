@@ -122,6 +122,30 @@ def score(
 
 
 @app.command()
+def codegen(
+    results: Annotated[Path, typer.Argument(help="A results folder of `graphnet evaluate --code`.")],
+    graph: Annotated[list[str] | None, typer.Option(help="Only this graph, by name or id; may be repeated.")] = None,
+    compiler: Annotated[list[str] | None, typer.Option(help="Only this compiler; may be repeated.")] = None,
+    listing: Annotated[bool, typer.Option("--listing", help="Print the hot loops of the heaviest kernels.")] = False,
+) -> None:
+    """Quality of the generated code: how full its hot loops keep the pipeline, vectors, multiply-adds, spills."""
+    from graphnet import api
+    from graphnet.analyze import code_quality
+    from graphnet.report import code_tables
+
+    found = code_quality.update(
+        results, api.load_results(results),
+        lambda result: (not graph or result.graph in graph or result.graph_id in graph)
+        and (not compiler or result.compiler in compiler),
+    )  # fmt: skip
+    console = output_console()
+    console.print(code_tables.quality_table(list(found.values())))
+    if listing:
+        for text in code_tables.listings(results, found.values()):
+            console.print(text, soft_wrap=True)
+
+
+@app.command()
 def compilers(name: Annotated[list[str] | None, typer.Argument(help="Only these.")] = None) -> None:
     """Compilers and variants that are known, with the versions and devices that are here (each is loaded to see)."""
     from graphnet.compilers import names

@@ -7,6 +7,7 @@ GraphNetError                    everything this package raises on purpose
 ├── UnsupportedOp                a lowering table or a compiler has no rule for an operator
 ├── CompilerNotFound             no compiler of that name, or its package is not installed
 ├── DeviceNotPresent             the asked device is not on this machine
+├── ToolNotFound                 a program that is needed (llvm-mca, say) is not installed
 ├── StoreError                   a results store is unreadable, full or of a newer version
 └── UsageError                   a command line or API argument is wrong (says what is legal)
 """
@@ -58,6 +59,10 @@ class CompilerNotFound(GraphNetError):
 
 class DeviceNotPresent(GraphNetError):
     """The asked device is not on this machine."""
+
+
+class ToolNotFound(GraphNetError):
+    """A program of the system that is needed here is not installed; the message says which package brings it."""
 
 
 class StoreError(GraphNetError):

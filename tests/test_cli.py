@@ -245,6 +245,27 @@ def test_python_m_graphnet() -> None:
     assert "evaluate" in done.stdout
 
 
+def test_codegen_tells_of_the_code_that_evaluate_wrote(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "r"
+    asked = ("--compiler", "jax,torch", "--graph", graph_file, "--output", results, "--budget", "0.05", "-q")
+    assert run(monkeypatch, "evaluate", *asked) == 0
+    capsys.readouterr()
+    assert run(monkeypatch, "codegen", results) == 2
+    assert "run `graphnet evaluate --code`" in capsys.readouterr().err
+    assert run(monkeypatch, "evaluate", *asked, "--code") == 0
+    capsys.readouterr()
+    assert run(monkeypatch, "codegen", results, "--graph", "mlp", "--listing") == 0
+    printed = capsys.readouterr().out
+    rows = {cells[2].strip(): cells for line in printed.splitlines() if len(cells := line.split("│")) > 3}
+    assert rows["torch"][3].strip() == "library call"
+    assert rows["jax"][9].strip().endswith("%")
+    assert "\tvmax" in printed
+    (stored,) = (results / "jax" / "code").glob("*/quality.json")
+    assert json.loads(stored.read_text())["compiler"] == "jax"
+
+
 def test_errors_are_no_markup(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -77,6 +77,19 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that cross its border: what its nodes read from others and what others read from them."""
 
 
+class KernelCode(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compiler emitted for one kernel, or the library that it calls instead."""
+
+    name: str
+    """That of the `Kernel` in the profile, so that the code has a time."""
+    assembly: str = ""
+    """The kernel's functions with the local ones that they call: labels and instructions (AT&T syntax on x86)."""
+    ir: str = ""
+    """Their LLVM IR after optimisation, where the compiler is LLVM's."""
+    library: str = ""
+    """`oneDNN`, `Eigen`, `ynnpack` ... when the kernel is a call into a library; else there is `assembly`."""
+
+
 class Program(Protocol):
     """A compiled graph.
 
@@ -101,6 +114,14 @@ class Profiled(Protocol):
 
     def kernels(self) -> Sequence[Kernel]:
         """Kernels of one inference with their times, for the inputs that are bound."""
+
+
+@runtime_checkable
+class Coded(Protocol):
+    """A program that can show the code that runs; to get it may take another compilation, never the timed one."""
+
+    def code(self) -> Sequence[KernelCode]:
+        """One for each emitted kernel and each library call of the program."""
 
 
 class Compiler(Protocol):

@@ -25,6 +25,15 @@ class _OfJob(_Message, frozen=True, kw_only=True):
     """Number of the job on its server: a late message of one job is not taken for the next one's."""
 
 
+class CodePlace(_Message, frozen=True, kw_only=True):
+    """A folder for the code of one job, and what its index tells of the job."""
+
+    folder: str
+    job_key: str
+    graph: str
+    compiler: str
+
+
 class Work(_OfJob, frozen=True, kw_only=True, tag="work"):
     """Parent to server: fork a child for this job."""
 
@@ -47,6 +56,8 @@ class Work(_OfJob, frozen=True, kw_only=True, tag="work"):
     before: tuple[bytes, ...] = ()
     """Only compare: the graphs before each of `passes`, `graph` being the last result."""
     passes: tuple[str, ...] = ()
+    code: CodePlace | None = None
+    """Where the code of the kernels goes; None when it was not asked for."""
     output_names: tuple[str, ...] = ()
     """Names of the outputs in the record (those of the graph before passes)."""
 

@@ -15,9 +15,9 @@ import msgspec
 from graphnet import compilers
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
-from graphnet.evaluate import environment, oracle
+from graphnet.evaluate import code_files, environment, oracle
 from graphnet.evaluate.plan import Job, Limits, graph_digest, graph_passes, job_key, sidecar_of
-from graphnet.evaluate.protocol import Work
+from graphnet.evaluate.protocol import CodePlace, Work
 from graphnet.evaluate.records import Result, Verdict
 from graphnet.evaluate.server import Server, ServerDied, ServerRefused
 from graphnet.evaluate.store import Store
@@ -189,7 +189,9 @@ class _Session:
             server = self._server(compilers.split(job.compiler)[0])
         except (ServerDied, ServerRefused) as error:
             return _failed("error" if isinstance(error, ServerRefused) else "crashed", str(error)), {}
-        work = _work(job, prepared.states[-1], prepared.original, reference)
+        work = msgspec.structs.replace(
+            _work(job, prepared.states[-1], prepared.original, reference), code=_code_place(job, prepared)
+        )
         outcome = watch(server, work, self._limits)
         if problem and outcome.stage == "check":
             outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {problem}")
@@ -301,6 +303,14 @@ def _work(job: Job, graph: Graph, original: Graph, reference: str) -> Work:
         seed=job.seed, budget_s=job.budget_s, tolerance=job.tolerance, profile=job.profile, reference=reference,
         output_names=original.outputs,
     )  # fmt: skip
+
+
+def _code_place(job: Job, prepared: _Prepared) -> CodePlace | None:
+    if not job.code:
+        return None
+    name = prepared.original.name
+    folder = code_files.folder_of(Path(job.code).absolute(), job.compiler, name, prepared.key)
+    return CodePlace(folder=str(folder), job_key=prepared.key, graph=name, compiler=job.compiler)
 
 
 def _encoded(graph: Graph) -> bytes:

@@ -178,7 +178,7 @@ class _Watched:
 
     def _kill(self, verdict: Verdict, message: str) -> None:
         if self._done:
-            self._notes.append(f"profiling was stopped: {message}")
+            self._notes.append(f"what came after the verdict was stopped: {message}")
         else:
             self._conclude(verdict, message)
         self._killed_at = time.monotonic()

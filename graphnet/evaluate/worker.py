@@ -7,16 +7,17 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from graphnet.compilers import Compiler, Profiled, Program
+from graphnet.compilers import Coded, Compiler, Profiled, Program
 from graphnet.errors import DeviceNotPresent, GraphNetError, UnsupportedOp
-from graphnet.evaluate import correctness, equivalence, oracle, procfs, timing
-from graphnet.evaluate.protocol import Report, Work
+from graphnet.evaluate import code_files, correctness, equivalence, oracle, procfs, timing
+from graphnet.evaluate.protocol import CodePlace, Report, Work
 from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
 from graphnet.ir import sidecar, tensors
 from graphnet.ir.graph import Graph, Value
@@ -96,13 +97,33 @@ class _Job:
         self.send(self._judge(level, measured))
         self.finished = True
         if self._work.profile and isinstance(program, Profiled):
-            self.send(Report(done=True, stage="run"))
-            kernels = tuple(program.kernels())
-            if not all(math.isfinite(kernel.total_us) for kernel in kernels):
-                raise ValueError("a kernel's time is not a finite number")
-            if not all(kernel.calls >= 1 for kernel in kernels):
-                raise ValueError("a kernel that was not called at all")
-            self.send(Report(kernels=kernels))
+            self._attempt("profiling", "run", partial(self._profile, program))
+        if self._work.code:
+            self._attempt("getting the code", "compile", partial(self._write_code, program, self._work.code))
+
+    def _attempt(self, what: str, stage: Stage, action: Callable[[], None]) -> None:
+        """Do what can only add to the verdict, with the time limit of a stage; its failure is a note."""
+        self.send(Report(done=True, stage=stage))
+        try:
+            action()
+        except Exception as error:
+            self.send(Report(notes=(f"{what} failed: {describe(error)}",)))
+
+    def _profile(self, program: Profiled) -> None:
+        kernels = tuple(program.kernels())
+        if not all(math.isfinite(kernel.total_us) for kernel in kernels):
+            raise ValueError("a kernel's time is not a finite number")
+        if not all(kernel.calls >= 1 for kernel in kernels):
+            raise ValueError("a kernel that was not called at all")
+        self.send(Report(kernels=kernels))
+
+    def _write_code(self, program: Program, place: CodePlace) -> None:
+        if self._work.target.device != "cpu":
+            raise UnsupportedOp(f"the code of kernels is read for CPUs only, not for {self._work.target.device}")
+        codes = tuple(program.code()) if isinstance(program, Coded) else None
+        code_files.write(
+            Path(place.folder), codes, job_key=place.job_key, graph=place.graph, compiler=place.compiler
+        )  # fmt: skip
 
     def memory(self) -> Memory:
         """Peaks of the stages so far, the running one included."""

@@ -14,6 +14,7 @@ import pytest
 from graphnet import compilers
 from graphnet.api import evaluate
 from graphnet.compilers import Profiled, Target
+from graphnet.compilers.iree import code
 from graphnet.compilers.iree.compiler import Iree
 from graphnet.compilers.iree.importer import import_graph
 from graphnet.compilers.iree.profile import PROFILED_RUNS, kernels
@@ -229,12 +230,17 @@ def test_rows_of_the_profiler_are_times_of_one_inference() -> None:
     assert second.total_us == pytest.approx(180.0)
 
 
-def test_code_is_assembly() -> None:
-    graph = layer()
-    program, _ = run(graph, tensors.inputs(graph, 0))
-    code = program.code()
-    assert "main$async_dispatch_0" in code
-    assert "\tret" in code
+def test_dispatches_of_one_executable_are_those_of_its_table(tmp_path: Path) -> None:
+    names = ["main$async_dispatch_0_slow_memcpy", "main$async_dispatch_1_softmax"]
+    bodies = "".join(f"\t.type\t{name},@function\n{name}:\n\tcallq\texpf\n\tretq\n" for name in names)
+    table = "iree_hal_executable_library_query_v0_funcs:\n" + "".join(f"\t.quad\t{name}\n" for name in names)
+    helper = "\t.type\texpf,@function\nexpf:\n\tretq\n"
+    (tmp_path / "module_main_linked.s").write_text(f"{bodies}{helper}\t.size\texpf, 1\n{table}\t.size\tx, 16\n")
+    (tmp_path / "module_main_linked.optimized.ll").write_text("define internal float @expf(float %x) {\n}\n")
+    found = code.emitted(tmp_path)
+    assert [kernel.name for kernel in found] == names
+    assert found[0].assembly == f"{names[0]}:\n\tcallq\texpf\n\tretq\n\nexpf:\n\tretq\n"
+    assert found[0].ir == "define internal float @expf(float %x) {\n}\n"
 
 
 def test_the_user_s_target_and_flags_go_through() -> None:

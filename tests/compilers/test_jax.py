@@ -102,8 +102,8 @@ def test_kernels_cover_the_nodes_and_the_time(program: JaxProgram, graph: Graph)
 
 
 def test_compiled_code_names_the_nodes(program: JaxProgram) -> None:
-    assert 'op_name="jit(' in program.code()
-    assert all(f"node{index}_" in program.code() for index in range(3))
+    assert 'op_name="jit(' in program.hlo()
+    assert all(f"node{index}_" in program.hlo() for index in range(3))
 
 
 CHILD = """

@@ -116,7 +116,7 @@ def test_kernels_cover_the_nodes_and_the_time(program: TensorFlowProgram, graph:
 
 
 def test_compiled_code_names_the_nodes(graph: Graph) -> None:
-    code = TensorFlow().compile(graph, graph.materialize(), Target()).code()
+    code = TensorFlow().compile(graph, graph.materialize(), Target()).hlo()
     assert all(f"node{index}_" in code for index in range(3))
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from graphnet.compilers import Kernel, Target, Tensors, check_target
+from graphnet.compilers import Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers.inductor.code import Source, emitted, recorded_sources
 from graphnet.compilers.inductor.kernels import Covered, kernel_times, recorded_provenance
 from graphnet.compilers.torch_program import TorchProgram, configure_torch, torch_device
 from graphnet.errors import UsageError
@@ -96,12 +97,17 @@ class InductorProgram(TorchProgram):
         self.module = module
         self.bind(ir_tensors.inputs(graph))
         self.covered: Covered = {}
-        with recorded_provenance(self.covered):
+        self._sources: dict[str, Source] = {}
+        with recorded_provenance(self.covered), recorded_sources(self._sources):
             self.run()
 
     def kernels(self) -> Sequence[Kernel]:
         """Mean time of each kernel and library call over a few profiled runs."""
         return kernel_times(self.run, self.covered)
+
+    def code(self) -> Sequence[KernelCode]:
+        """Assembly of the generated kernels, and the library calls between them."""
+        return emitted(self._sources, (call.partition(":")[0] for call in self.covered))
 
 
 def _no_caches() -> None:

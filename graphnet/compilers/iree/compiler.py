@@ -14,7 +14,8 @@ import iree.runtime as rt
 import numpy as np
 from iree.compiler import tools
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers.iree import code
 from graphnet.compilers.iree.importer import FUNCTION, SCOPE, Imported, import_graph, sized
 from graphnet.compilers.iree.profile import Recording, profile
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
@@ -146,13 +147,11 @@ class IreeProgram:
         names = {node.name for node in self._graph.nodes}
         return profile(recording, self._imported, _flags(self._target), _pool(self._target), names)
 
-    def code(self) -> str:
-        """Assembly of every dispatch, of a compilation of its own."""
+    def code(self) -> Sequence[KernelCode]:
+        """Code of every dispatch, from a compilation of its own."""
         with tempfile.TemporaryDirectory(prefix="graphnet-iree-") as folder:
-            _compile(
-                self._imported, self._target, (f"--iree-hal-dump-executable-intermediates-to={folder}",)
-            )  # fmt: skip
-            return "\n".join(path.read_text() for path in sorted(Path(folder).glob("*.s")))
+            _compile(self._imported, self._target, (f"{code.FLAG}={folder}",))
+            return code.emitted(Path(folder))
 
 
 def _device(target: Target) -> Device:

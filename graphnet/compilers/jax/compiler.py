@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target, xla_code
 from graphnet.compilers.jax.profile import profile
 from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir.graph import Graph
@@ -78,7 +79,7 @@ class Jax:
             staged = jax.jit(lowered.function).lower(params, *lowered.inputs)
             spent = time.perf_counter() - start
             compiled = staged.compile()
-        return JaxProgram(graph, compiled, params, device, lowered.nodes, spent)
+        return JaxProgram(graph, staged, compiled, params, device, lowered.nodes, spent)
 
 
 def _flags(target: Target) -> str:
@@ -128,6 +129,7 @@ class JaxProgram:
     def __init__(
         self,
         graph: Graph,
+        staged: jax.stages.Lowered,
         compiled: jax.stages.Compiled,
         params: Mapping[str, jax.Array],
         device: jax.Device,
@@ -135,6 +137,7 @@ class JaxProgram:
         lower_s: float,
     ) -> None:
         self.graph, self.compiled, self.device, self.nodes = graph, compiled, device, nodes
+        self._staged = staged
         self.lower_s = lower_s
         """Seconds of tracing the graph and writing StableHLO, part of the compilation."""
         self._params = params
@@ -158,8 +161,14 @@ class JaxProgram:
 
     def kernels(self) -> Sequence[Kernel]:
         """Time by HLO instruction over a few profiled runs, with the graph's nodes that each covers."""
-        return profile(self.run, self.code(), partial(node_of, self.nodes))
+        return profile(self.run, self.hlo(), partial(node_of, self.nodes))
 
-    def code(self) -> str:
+    def code(self) -> Sequence[KernelCode]:
+        """Code by HLO instruction, as the profile has it, from a compilation of its own. Raises ToolNotFound."""
+        with tempfile.TemporaryDirectory(prefix="graphnet-jax-") as folder:
+            self._staged.compile(compiler_options={"xla_dump_to": folder})
+            return xla_code.emitted(Path(folder))
+
+    def hlo(self) -> str:
         """The optimised HLO."""
         return str(self.compiled.as_text())

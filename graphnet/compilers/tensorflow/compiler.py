@@ -15,7 +15,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when the library is l
 import numpy as np
 import tensorflow as tf
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers.tensorflow.code import emitted, library_calls
 from graphnet.compilers.tensorflow.profile import profile_operations, profile_xla
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir.graph import Graph
@@ -83,7 +84,7 @@ class TensorFlow:
         start = time.perf_counter()
         with tf.device(device):
             lowered = lower(graph, tensors, jit=_option(target, "jit", True))
-        program = TensorFlowProgram(graph, lowered, device, time.perf_counter() - start)
+        program = TensorFlowProgram(graph, lowered, device, target, time.perf_counter() - start)
         program.bind(filled_inputs(graph))
         try:
             program.run()
@@ -134,8 +135,8 @@ def _device(target: Target) -> str:
 class TensorFlowProgram:
     """A traced and compiled function; weights are variables that it reads, inputs its arguments."""
 
-    def __init__(self, graph: Graph, lowered: Lowered, device: str, lower_s: float) -> None:
-        self.graph, self.lowered, self.device = graph, lowered, device
+    def __init__(self, graph: Graph, lowered: Lowered, device: str, target: Target, lower_s: float) -> None:
+        self.graph, self.lowered, self.device, self._target = graph, lowered, device, target
         self.lower_s = lower_s
         """Seconds of loading the weights and tracing the graph, part of the compilation."""
         self._inputs: tuple[Any, ...] = ()
@@ -166,9 +167,13 @@ class TensorFlowProgram:
         """Time by HLO instruction, or by TensorFlow operation without XLA, over a few profiled runs."""
         belongs_to = partial(node_of, self.lowered.nodes)
         if self.lowered.jit:
-            return profile_xla(self.run, self.code(), belongs_to)
+            return profile_xla(self.run, self.hlo(), belongs_to)
         return profile_operations(self.run, self.graph, belongs_to)
 
-    def code(self) -> str:
+    def code(self) -> Sequence[KernelCode]:
+        """Code by HLO instruction; without XLA, TensorFlow's own kernels by operation. Raises ToolNotFound."""
+        return emitted(self.graph, self._target) if self.lowered.jit else library_calls(self.kernels())
+
+    def hlo(self) -> str:
         """The optimised HLO, compiled anew for its text."""
         return str(self.lowered.function.experimental_get_compiler_ir(*self._inputs)(stage="optimized_hlo"))

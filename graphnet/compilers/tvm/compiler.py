@@ -10,7 +10,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from graphnet.compilers import Kernel, Target, Tensors, check_target
+from graphnet.compilers import Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers.tvm import code
 from graphnet.compilers.tvm.importer import composites, import_graph
 from graphnet.compilers.tvm.lower import Lowered, check_passes, finish, known_passes, lower
 from graphnet.compilers.tvm.math import use_vector_math
@@ -111,9 +112,13 @@ class TvmProgram:
         """Mean time of each kernel over a few runs, with the nodes that it covers."""
         return kernel_times(self._machine, self.run, self._kernels)
 
-    def code(self, form: str = "asm") -> str:
-        """The kernels' code: `asm` or, on CPUs, `ll` (LLVM IR)."""
-        return "\n".join(str(module.inspect_source(form)) for module in self._executable.mod.imports)
+    def code(self) -> Sequence[KernelCode]:
+        """Code of each kernel of the virtual machine."""
+        return code.emitted(self._executable, (name for name, _ in self._kernels))
+
+    def source(self, form: str = "asm") -> str:
+        """The text of the whole module: `asm` or, on CPUs, `ll` (LLVM IR)."""
+        return code.source(self._executable, form)
 
 
 def _called(lowered: Lowered, graph: Graph) -> list[tuple[str, tuple[str, ...]]]:
