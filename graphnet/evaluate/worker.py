@@ -6,20 +6,21 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from graphnet.compilers import Compiler, Profiled, Program
+from graphnet.compilers import Compiler, Kernel, Profiled, Program
 from graphnet.errors import DeviceNotPresent, GraphNetError, UnsupportedOp
 from graphnet.evaluate import correctness, equivalence, oracle, procfs, timing
 from graphnet.evaluate.protocol import Report, Work
 from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
 from graphnet.ir import sidecar, tensors
 from graphnet.ir.graph import Graph, Value
+from graphnet.ir.region import region_costs
 
 _now = time.perf_counter
 MESSAGE_LIMIT = 2000
@@ -102,7 +103,7 @@ class _Job:
                 raise ValueError("a kernel's time is not a finite number")
             if not all(kernel.calls >= 1 for kernel in kernels):
                 raise ValueError("a kernel that was not called at all")
-            self.send(Report(kernels=kernels))
+            self.send(Report(kernels=_with_costs(graph, kernels)))
 
     def memory(self) -> Memory:
         """Peaks of the stages so far, the running one included."""
@@ -243,12 +244,24 @@ def _is_finite(value: object) -> bool:
 
 
 def _cost(graph: Graph) -> tuple[int | None, int | None]:
-    """FLOPs and bytes, counted: what the file says of itself may be wrong, and would make any throughput."""
+    """FLOPs and bytes, counted: what the file says of itself may be wrong, and would make any throughput.
+
+    None where the graph has an operator of unknown cost: what is left would be a lower bound, not a count.
+    """
     try:
         cost = graph.cost()
     except GraphNetError:
         return None, None
-    return cost.flops, cost.bytes
+    return (None, None) if cost.unknown else (cost.flops, cost.bytes)
+
+
+def _with_costs(graph: Graph, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The kernels with FLOPs and bytes of the nodes that each covers alone, where these are known."""
+    costs = region_costs(graph, [kernel.nodes for kernel in kernels])
+    return tuple(
+        msgspec.structs.replace(kernel, flops=cost.flops, bytes=cost.bytes)
+        for kernel, cost in zip(kernels, costs, strict=True)
+    )
 
 
 def _changed(bound: Mapping[str, np.ndarray], pristine: Mapping[str, np.ndarray], when: str) -> list[str]:
