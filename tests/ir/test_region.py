@@ -8,7 +8,7 @@ import pytest
 
 from graphnet.ir import cost
 from graphnet.ir.cost_rules import PARTIAL_READS, VIEWS
-from graphnet.ir.graph import Graph
+from graphnet.ir.graph import Graph, walk
 from graphnet.ir.names import name_nodes
 from graphnet.ir.region import RegionCost, region_costs
 from tests.ir.test_cost import graph_of
@@ -104,16 +104,10 @@ def test_a_loop_alone_costs_its_trips() -> None:
 
 def test_a_part_of_a_loop_has_no_cost() -> None:
     graph = name_nodes(graph_of(LOOP))
-    inner = [node.name for _, body in _bodies(graph) for node in body.nodes if node.op == "Add"]
+    inner = [node.name for node in walk(graph) if node.op == "Add"]
     assert region_costs(graph, [inner]) == [RegionCost()]
     outer = [node.name for node in graph.nodes if node.op == "Loop"]
     assert region_costs(graph, [inner, outer]) == [RegionCost(), RegionCost()]
-
-
-def _bodies(graph: Graph) -> list[tuple[str, object]]:
-    from graphnet.ir.graph import bodies
-
-    return [item for node in graph.nodes for item in bodies(node)]
 
 
 @pytest.mark.parametrize("name", ["vision/resnet18", "transformer/distilbert", "graph/gcn"])
