@@ -56,6 +56,9 @@ def evaluate(
     memory_limit: Annotated[float, typer.Option(help="GiB a job may use; 0 for 90 % of the machine.")] = 0.0,
     resume: Annotated[bool, typer.Option(help="Go on with the newest run in the results folder.")] = False,
     profile: Annotated[bool, typer.Option(help="Measure the time of each kernel, in a run of its own.")] = True,
+    peaks: Annotated[
+        bool, typer.Option(help="Measure first what this machine does at best, if it never was (half a minute, once).")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar: one plain line per job.")] = False,
 ) -> None:
     """Run graphs on compilers and record latency, compile time, memory and error of each pair."""
@@ -69,7 +72,7 @@ def evaluate(
     names, options = _compilers(compiler), _pairs(option or [], _value)
     if tune:
         options |= _tuning(names, tune)
-    spec = compilers.Target(device=_backend(backend), spec=target, threads=threads, options=options)
+    spec = compilers.Target(device=device_of(backend), spec=target, threads=threads, options=options)
     limits = Limits(
         compile_s=compile_timeout + tune,
         run_s=run_timeout,
@@ -80,7 +83,7 @@ def evaluate(
             results = api.evaluate(
                 files, names, target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
                 passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, limits=limits,
-                output=output, resume=resume, progress=report,
+                output=output, resume=resume, progress=report, measure_peaks=peaks,
             )  # fmt: skip
     except KeyboardInterrupt:  # caught here, since typer would end without a word
         tell_error(f"interrupted; the records made so far are kept in {output}, go on with --resume")
@@ -153,7 +156,8 @@ def _compilers(text: str) -> list[str]:
     return names
 
 
-def _backend(name: str) -> str:
+def device_of(name: str) -> str:
+    """Device that a `--backend` means. Raises UsageError."""
     if name not in BACKENDS:
         raise UsageError(f"unknown backend '{name}'; known: {', '.join(BACKENDS)}")
     return BACKENDS[name]

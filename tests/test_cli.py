@@ -125,7 +125,18 @@ def test_variants_have_folders_and_columns_of_their_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path, tmp_path: Path
 ) -> None:
     names = "onnxruntime,onnxruntime:basic"
-    arguments = ("--compiler", names, "--graph", graph_file, "--budget", "0.1", "-q", "-o", tmp_path / "r")
+    arguments = (
+        "--compiler",
+        names,
+        "--graph",
+        graph_file,
+        "--budget",
+        "0.1",
+        "--no-peaks",
+        "-q",
+        "-o",
+        tmp_path / "r",
+    )
     assert run(monkeypatch, "evaluate", *arguments) == 0
     assert (tmp_path / "r" / "onnxruntime" / "latency.csv").is_file()
     rows = list(csv.DictReader((tmp_path / "r" / "onnxruntime-basic" / "latency.csv").read_text().splitlines()))
@@ -152,6 +163,7 @@ def test_evaluate_score_and_files(
         graph_file,
         "--budget",
         "0.2",
+        "--no-peaks",
         "--output",
         results,
     ]
@@ -197,7 +209,7 @@ def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None
                     time.sleep(600)
         """)
     )
-    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05"]
+    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05", "--no-peaks"]
     process = graphnet("evaluate", "--compiler", "null,sleepy:Sleepy", *options, folder=folder)
     assert process.stdout
     assert process.stdout.readline().startswith("[1/2] mlp null wrong")
@@ -211,7 +223,7 @@ def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None
 def test_compiler_of_the_current_folder(graph_file: Path) -> None:
     folder = graph_file.parent
     (folder / "mine.py").write_text("from graphnet.compilers.null import Null as Mine\n")
-    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05"]
+    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05", "--no-peaks"]
     process = graphnet("evaluate", "--compiler", "mine:Mine", *options, folder=folder)
     printed, errors = process.communicate(timeout=120)
     assert "[1/1] mlp mine:Mine wrong in check" in printed, errors

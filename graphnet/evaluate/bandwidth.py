@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from graphnet.evaluate import caches, triad
+from graphnet.evaluate import caches, procfs, triad
 
 ITEM = 8
 STREAMS = 3
@@ -23,8 +23,8 @@ DRAM_FACTOR = 4
 """Each array is at least so many times the last-level caches together (the rule of STREAM)."""
 ASSUMED_CACHE = 32 << 20
 """Bytes of last-level cache where the system does not tell."""
-MEMORY_SHARE = 4
-"""All arrays together take at most the fourth part of the memory that is free."""
+MEMORY_SHARE = 8
+"""All arrays together take at most the eighth part of the memory."""
 GAP = 64 * 17
 """Bytes between the arrays of a thread, so that their elements do not fall into the same sets of a cache."""
 
@@ -73,7 +73,7 @@ def _share(mine: Sequence[caches.Cache], cpu: int, cpus: Sequence[int]) -> int:
 def _dram(compiled: triad.Triad | None, known: Sequence[caches.Cache], cpus: Sequence[int]) -> Figure:
     last = max((cache.level for cache in known), default=0)
     size = DRAM_FACTOR * (sum(cache.size for cache in known if cache.level == last) or ASSUMED_CACHE)
-    room = _free_memory() // MEMORY_SHARE // STREAMS
+    room = procfs.memory_limit_bytes() // MEMORY_SHARE // STREAMS
     elements = _elements(min(size, room) // len(cpus))
     arrays = f"{STREAMS} arrays of {elements * len(cpus) * ITEM >> 20} MiB"
     if room < size:
@@ -178,12 +178,6 @@ def _arrays(elements: int) -> tuple[np.ndarray, ...]:
 def _elements(size: int) -> int:
     """How many doubles fit, in whole lines of 64 bytes."""
     return size // 64 * 64 // ITEM
-
-
-def _free_memory() -> int:
-    import psutil
-
-    return int(psutil.virtual_memory().available)
 
 
 def products(side: int, seconds: float) -> list[Figure]:

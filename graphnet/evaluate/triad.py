@@ -72,7 +72,7 @@ class Triad:
         """`a = b + SCALE c` so many times, `arrays` being (a, b, c) of float64. False: no streaming stores here."""
         a, b, c = arrays
         function = self._streaming if streaming else self._plain
-        return function(a.ctypes.data, b.ctypes.data, c.ctypes.data, SCALE, a.size, passes) != 0
+        return bool(function(a.ctypes.data, b.ctypes.data, c.ctypes.data, SCALE, a.size, passes))
 
 
 def load(folder: Path) -> Triad | None:
