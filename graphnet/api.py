@@ -44,6 +44,7 @@ def evaluate(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     measure_peaks: bool = False,
+    told: Callable[[str], object] = lambda _: None,
 ) -> list[Result]:
     """Run every graph on every compiler, one job at a time; one Result per pair, whatever happens.
 
@@ -51,7 +52,7 @@ def evaluate(
     the end (also when interrupted). `budget` is in seconds of timed runs per job.
     Of `dims` each graph takes the symbols that it has. Peaks of this machine that were measured before are stored with
     its environment; `measure_peaks` measures them first where there are none for this device and thread count (about
-    half a minute, once). Raises UsageError, StoreError.
+    half a minute, once; `told` hears of it). Raises UsageError, StoreError.
     """
     jobs = [
         job
@@ -63,7 +64,7 @@ def evaluate(
     ]  # fmt: skip
     if measure_peaks:
         spec = target or Target()
-        peaks.ensure(spec.device, spec.threads)
+        peaks.ensure(spec.device, spec.threads, told)
     if output is None:
         return list(runner.run(jobs, limits=limits, progress=progress))
     results: list[Result] = []

@@ -163,6 +163,21 @@ def roofline(
 
 
 @app.command()
+def counters(
+    graph: GraphFile,
+    compiler: Annotated[str, typer.Option(help="Compiler to run it on.")] = "torch",
+    backend: Annotated[str, typer.Option(help="Device; counters are read on gpu (cuda) only.")] = "gpu",
+) -> None:
+    """Print Nsight Compute's counters of each kernel of one inference; needs an NVIDIA GPU and `ncu`."""
+    from graphnet.compilers import Target
+    from graphnet.evaluate import ncu
+    from graphnet.report import roofline_table
+
+    found = ncu.profile(graph, compiler, Target(device=evaluator.device_of(backend)))
+    output_console().print(roofline_table.counters_table(found))
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the graph format."""
     from graphnet.ir.schema import json_schema

@@ -83,7 +83,7 @@ def evaluate(
             results = api.evaluate(
                 files, names, target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
                 passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, limits=limits,
-                output=output, resume=resume, progress=report, measure_peaks=peaks,
+                output=output, resume=resume, progress=report, measure_peaks=peaks, told=console.print,
             )  # fmt: skip
     except KeyboardInterrupt:  # caught here, since typer would end without a word
         tell_error(f"interrupted; the records made so far are kept in {output}, go on with --resume")

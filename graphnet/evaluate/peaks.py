@@ -41,9 +41,14 @@ def ensure(device: str = "cpu", threads: int = 1, told: Callable[[str], object] 
 
 
 def update(device: str = "cpu", threads: int = 1) -> Peaks:
-    """Measure, and keep of each figure the highest that was ever measured on this machine. Raises OSError."""
+    """Measure, and keep of each figure the highest that was ever measured on this machine.
+
+    Where nothing could be measured (the device is absent) nothing is kept. Raises OSError.
+    """
     key = environment.detect().key
     found = measure(device, threads)
+    if not found.flops and not found.bandwidth:
+        return found
     known = cached(key, device, threads)
     if known is not None:
         (found,) = environment.merged_peaks((known,), (found,))

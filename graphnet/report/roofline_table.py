@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphnet.analyze import roofline
+from graphnet.evaluate.ncu import Counters
 from graphnet.evaluate.records import Environment, Peaks, Result
 
 
@@ -43,6 +44,18 @@ def results_table(results: Sequence[Result], peaks: Peaks) -> Table | None:
             Text("unknown" if found.bound is None else found.dtype if found.bound == "compute" else found.level),
             Text(", ".join(found.flags), style="red"),
         )  # fmt: skip
+    return table
+
+
+def counters_table(launches: Sequence[Counters]) -> Table:
+    """Hardware counters of each kernel in the order of launch."""
+    table = Table(title="Nsight Compute, one inference", title_justify="left")
+    for name in ("kernel", "us", "SM", "DRAM", "DRAM MB", "MFLOP"):
+        table.add_column(name, justify="left" if name == "kernel" else "right")
+    for item in launches:
+        percents = ["unknown" if p is None else f"{p:.1f}%" for p in (item.sm_percent, item.dram_percent)]
+        amounts = (_number(item.dram_bytes, 1e6), _number(item.flops, 1e6))
+        table.add_row(Text(item.kernel), _number(item.seconds, 1e-6), *percents, *amounts)
     return table
 
 

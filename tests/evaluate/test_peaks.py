@@ -68,6 +68,12 @@ def test_measured_once_then_read(own_cache: Path, monkeypatch: pytest.MonkeyPatc
     assert [file.name for file in (own_cache / "peaks").iterdir()] == [f"{key}-cpu-2.json"]
 
 
+def test_an_absent_device_leaves_nothing(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peaks, "measure", lambda device, threads: Peaks(device=device, threads=threads))
+    assert peaks.ensure("cuda", 1).flops == {}
+    assert list((own_cache / "peaks").iterdir()) == []
+
+
 def test_a_damaged_file_is_measured_anew(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peaks, "measure", lambda *_: NEW)
     file = oracle.cache_folder("peaks") / f"{environment.detect().key}-cpu-2.json"
