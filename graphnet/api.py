@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 
+from graphnet.analyze import roofline
 from graphnet.analyze.frame import frame
 from graphnet.compilers import Target
 from graphnet.dataset import catalog
 from graphnet.errors import GraphNetError, UsageError
-from graphnet.evaluate import plan, runner
+from graphnet.evaluate import peaks, plan, runner
+from graphnet.evaluate.environment import merged_peaks
 from graphnet.evaluate.plan import Limits
-from graphnet.evaluate.records import Result
+from graphnet.evaluate.records import Environment, Peaks, Result
 from graphnet.evaluate.runner import Progress
 from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph
@@ -41,13 +44,17 @@ def evaluate(
     output: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    measure_peaks: bool = False,
+    told: Callable[[str], object] = lambda _: None,
 ) -> list[Result]:
     """Run every graph on every compiler, one job at a time; one Result per pair, whatever happens.
 
     With `output`, records go to `<output>/results.db` as they are made, and the files of each compiler are written at
     the end (also when interrupted). `budget` is in seconds of timed runs per job.
     With `code` the code of each job's kernels goes to `<output>/<compiler>/code/`, after all that is timed.
-    Of `dims` each graph takes the symbols that it has. Raises UsageError, StoreError.
+    Of `dims` each graph takes the symbols that it has. Peaks of this machine that were measured before are stored with
+    its environment; `measure_peaks` measures them first where there are none for this device and thread count (about
+    half a minute, once; `told` hears of it). Raises UsageError, StoreError.
     """
     if code and (output is None or "://" in os.fspath(output)):
         raise UsageError("code is written to files: give a results folder as output")
@@ -59,10 +66,14 @@ def evaluate(
             tolerance=tolerance, profile=profile, code=os.fspath(output) if code and output is not None else "",
         )
     ]  # fmt: skip
+    if measure_peaks:
+        spec = target or Target()
+        peaks.ensure(spec.device, spec.threads, told)
     if output is None:
         return list(runner.run(jobs, limits=limits, progress=progress))
     results: list[Result] = []
     with Store(output) as store:
+        store.add_environment(peaks.known_here())
         try:
             results.extend(runner.run(jobs, store, limits=limits, resume=resume, progress=progress))
         except BaseException:
@@ -91,21 +102,55 @@ def evaluate_compiler(
     """Evaluate one compiler: a table with one row per graph, indexed by graph id.
 
     Columns: `end_to_end_time` (median seconds of one inference; NaN unless the verdict is `ok`) with its 95 % interval
-    `time_low`, `time_high`; `compile_time` (seconds, lowering to first run); `throughput` (FLOP/s); `peak_memory`
-    (bytes); `verdict`, `stage`, `level` (tolerance level reached), `message`. Raises UsageError.
+    `time_low`, `time_high`; `compile_time` (seconds, lowering to first run); `throughput` (FLOP/s);
+    `flops_utilization`, `bandwidth_utilization`, `roofline_efficiency` (shares of the machine's measured peaks, NaN
+    where `graphnet roofline` never measured them); `peak_memory` (bytes); `verdict`,
+    `stage`, `level` (tolerance level reached), `message`. Raises UsageError.
     """
     spec = Target(device=device, spec=target, threads=threads, options=dict(options or {}))
     results = evaluate(
         graphs, [compiler], target=spec, dims=dims, seed=seed, passes=passes, budget=budget, limits=limits,
         output=output, profile=output is not None,
     )  # fmt: skip
-    return frame(results)
+    return frame(results, [peaks.known_here()])
+
+
+def load_environments(where: str | os.PathLike[str]) -> list[Environment]:
+    """The machines that a results folder (or database URL) is from, with their measured peaks. Raises StoreError."""
+    with Store(where, create=False) as store:
+        return store.environments()
 
 
 def load_results(where: str | os.PathLike[str]) -> list[Result]:
     """The newest result of every job in a results folder (or database URL). Raises StoreError."""
     with Store(where, create=False) as store:
         return store.results()
+
+
+def rooflines(
+    where: str | os.PathLike[str] | None, device: str = "cpu", threads: int = 1
+) -> list[tuple[Environment, Peaks, list[Result]]]:
+    """Of each machine in a results folder its peaks with the results that they are for; else this machine's peaks.
+
+    Peaks of this machine that were measured after the results were made count too. Raises StoreError, UsageError (no
+    machine has peaks of that device and thread count).
+    """
+    here = peaks.known_here()
+    machines = [here] if where is None else load_environments(where)
+    results = [] if where is None else load_results(where)
+    found = []
+    for machine in machines:
+        known = merged_peaks(machine.peaks, here.peaks if machine.key == here.key else ())
+        full = msgspec.structs.replace(machine, peaks=known)
+        for item in known:
+            if (item.device, item.threads) == (device, threads):
+                found.append((full, item, [r for r in results if roofline.peaks_of(r, [full]) is item]))
+    if not found:
+        raise UsageError(
+            f"no peaks of {device} with {threads} thread(s) for the machines of {where or 'these results'};"
+            f" on each of them run: graphnet roofline --threads {threads}"
+        )
+    return found
 
 
 def _with_sizes(graphs: Graphs, dims: Mapping[str, int]) -> list[tuple[GraphSource, dict[str, int]]]:

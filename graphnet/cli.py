@@ -156,6 +156,52 @@ def compilers(name: Annotated[list[str] | None, typer.Argument(help="Only these.
 
 
 @app.command()
+def roofline(
+    results: Annotated[Path | None, typer.Argument(help="A results folder: its graphs against the peaks.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads that the peaks are of.")] = 1,
+    backend: Annotated[str, typer.Option(help="Device: cpu, gpu (cuda), metal.")] = "cpu",
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure again; higher figures replace older ones.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the plot as one HTML page.")] = None,
+) -> None:
+    """Print what this machine does at best (measured once), and how near the graphs of a results folder come to it."""
+    from graphnet import api
+    from graphnet.evaluate import peaks
+    from graphnet.report import roofline_plot, roofline_table
+
+    console, device = output_console(), evaluator.device_of(backend)
+    if measure:
+        peaks.update(device, threads)
+    elif results is None:
+        peaks.ensure(device, threads, told=console.print)
+    for number, (machine, found, mine) in enumerate(api.rooflines(results, device, threads)):
+        console.print(roofline_table.peaks_table(machine, found))
+        table = roofline_table.results_table(mine, found)
+        if table:
+            console.print(table)
+        if output:
+            file = output if not number else output.with_stem(f"{output.stem}-{machine.key}")
+            roofline_plot.write(roofline_plot.figure(found, mine), file)
+            console.print(f"plot: {file}", soft_wrap=True)
+
+
+@app.command()
+def counters(
+    graph: GraphFile,
+    compiler: Annotated[str, typer.Option(help="Compiler to run it on.")] = "torch",
+    backend: Annotated[str, typer.Option(help="Device; counters are read on gpu (cuda) only.")] = "gpu",
+) -> None:
+    """Print Nsight Compute's counters of each kernel of one inference; needs an NVIDIA GPU and `ncu`."""
+    from graphnet.compilers import Target
+    from graphnet.evaluate import ncu
+    from graphnet.report import roofline_table
+
+    found = ncu.profile(graph, compiler, Target(device=evaluator.device_of(backend)))
+    output_console().print(roofline_table.counters_table(found))
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the graph format."""
     from graphnet.ir.schema import json_schema

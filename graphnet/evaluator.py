@@ -59,6 +59,9 @@ def evaluate(
     code: Annotated[
         bool, typer.Option("--code", help="Write the code of each kernel, for `graphnet codegen` (compiles again).")
     ] = False,
+    peaks: Annotated[
+        bool, typer.Option(help="Measure first what this machine does at best, if it never was (half a minute, once).")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar: one plain line per job.")] = False,
 ) -> None:
     """Run graphs on compilers and record latency, compile time, memory and error of each pair."""
@@ -72,7 +75,7 @@ def evaluate(
     names, options = _compilers(compiler), _pairs(option or [], _value)
     if tune:
         options |= _tuning(names, tune)
-    spec = compilers.Target(device=_backend(backend), spec=target, threads=threads, options=options)
+    spec = compilers.Target(device=device_of(backend), spec=target, threads=threads, options=options)
     limits = Limits(
         compile_s=compile_timeout + tune,
         run_s=run_timeout,
@@ -83,7 +86,7 @@ def evaluate(
             results = api.evaluate(
                 files, names, target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
                 passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, code=code,
-                limits=limits, output=output, resume=resume, progress=report,
+                limits=limits, output=output, resume=resume, progress=report, measure_peaks=peaks, told=console.print,
             )  # fmt: skip
     except KeyboardInterrupt:  # caught here, since typer would end without a word
         tell_error(f"interrupted; the records made so far are kept in {output}, go on with --resume")
@@ -156,7 +159,8 @@ def _compilers(text: str) -> list[str]:
     return names
 
 
-def _backend(name: str) -> str:
+def device_of(name: str) -> str:
+    """Device that a `--backend` means. Raises UsageError."""
     if name not in BACKENDS:
         raise UsageError(f"unknown backend '{name}'; known: {', '.join(BACKENDS)}")
     return BACKENDS[name]

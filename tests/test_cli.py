@@ -17,8 +17,11 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from graphnet import cli, evaluator
+from graphnet import api, cli, evaluator
+from graphnet.analyze.frame import frame
 from graphnet.dataset import manifest
+from graphnet.evaluate import peaks
+from graphnet.evaluate.records import Peaks
 from graphnet.ir.finalize import finalize
 from graphnet.ir.graph import Graph, Input, Node, Normal, Value, Weight
 
@@ -125,7 +128,18 @@ def test_variants_have_folders_and_columns_of_their_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path, tmp_path: Path
 ) -> None:
     names = "onnxruntime,onnxruntime:basic"
-    arguments = ("--compiler", names, "--graph", graph_file, "--budget", "0.1", "-q", "-o", tmp_path / "r")
+    arguments = (
+        "--compiler",
+        names,
+        "--graph",
+        graph_file,
+        "--budget",
+        "0.1",
+        "--no-peaks",
+        "-q",
+        "-o",
+        tmp_path / "r",
+    )
     assert run(monkeypatch, "evaluate", *arguments) == 0
     assert (tmp_path / "r" / "onnxruntime" / "latency.csv").is_file()
     rows = list(csv.DictReader((tmp_path / "r" / "onnxruntime-basic" / "latency.csv").read_text().splitlines()))
@@ -152,6 +166,7 @@ def test_evaluate_score_and_files(
         graph_file,
         "--budget",
         "0.2",
+        "--no-peaks",
         "--output",
         results,
     ]
@@ -165,6 +180,45 @@ def test_evaluate_score_and_files(
     assert "(resumed)" in capsys.readouterr().out
     assert run(monkeypatch, "score", results) == 0
     assert "onnxruntime" in capsys.readouterr().out
+
+
+PEAKS = Peaks(
+    threads=1, flops={"float32": 1e12}, bandwidth={"DRAM": 1e11}, sources={"float32": "a library"}, measured="today"
+)  # fmt: skip
+
+
+def test_peaks_are_measured_first_and_results_are_shares_of_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRAPHNET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(peaks, "measure", lambda *_: PEAKS)
+    results = tmp_path / "results"
+    options: list[str | Path] = ["--compiler", "onnxruntime", "--graph", graph_file, "--budget", "0.2", "-o", results]
+    assert run(monkeypatch, "evaluate", *options, "--no-peaks") == 0
+    assert run(monkeypatch, "roofline", results) == 2
+    assert "graphnet roofline --threads 1" in capsys.readouterr().err
+    assert run(monkeypatch, "evaluate", *options) == 0
+    assert capsys.readouterr().out.startswith("measuring what this machine does at best on cpu with 1 thread(s), once")
+    assert api.load_environments(results)[0].peaks == (PEAKS,)
+    assert run(monkeypatch, "roofline", results, "-o", tmp_path / "plot.html") == 0
+    told = capsys.readouterr().out
+    assert "1,000.0 GFLOP/s" in told
+    assert "10 FLOP/byte" in told
+    assert "a library" in told
+    assert "Plotly.newPlot" in (tmp_path / "plot.html").read_text()
+    (result,) = api.load_results(results)
+    assert sum(kernel.flops or 0 for kernel in result.kernels) == result.flops == mlp().flops
+    table = frame([result], api.load_environments(results))
+    if result.verdict == "ok":
+        assert 0 < table["flops_utilization"].iloc[0] < 1
+        assert table["roofline_efficiency"].iloc[0] >= table["flops_utilization"].iloc[0]
+
+
+def test_counters_need_a_gpu_that_has_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path
+) -> None:
+    assert run(monkeypatch, "counters", graph_file, "--backend", "metal") == 2
+    assert "metal: timing only" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("3", 3), ("0.5", 0.5), ("fast", "fast")])
@@ -197,7 +251,7 @@ def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None
                     time.sleep(600)
         """)
     )
-    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05"]
+    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05", "--no-peaks"]
     process = graphnet("evaluate", "--compiler", "null,sleepy:Sleepy", *options, folder=folder)
     assert process.stdout
     assert process.stdout.readline().startswith("[1/2] mlp null wrong")
@@ -211,7 +265,7 @@ def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None
 def test_compiler_of_the_current_folder(graph_file: Path) -> None:
     folder = graph_file.parent
     (folder / "mine.py").write_text("from graphnet.compilers.null import Null as Mine\n")
-    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05"]
+    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05", "--no-peaks"]
     process = graphnet("evaluate", "--compiler", "mine:Mine", *options, folder=folder)
     printed, errors = process.communicate(timeout=120)
     assert "[1/1] mlp mine:Mine wrong in check" in printed, errors

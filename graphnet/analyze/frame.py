@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from graphnet.analyze import roofline
 from graphnet.analyze.groups import key
 from graphnet.analyze.score import ACCURACY, COMPILE_FAILURE, RUN_FAILURE, Sample
 from graphnet.analyze.stats import median_seconds, summarize
-from graphnet.evaluate.records import Result
+from graphnet.evaluate.records import Environment, Result
 
 CORRECT_AT = -3
 """Tolerance level at which `evaluate` calls a result `ok`."""
@@ -31,8 +32,9 @@ def covered_share(result: Result, only_named: bool = False) -> float | None:
     return total * 1e-6 / median_seconds(result.timing.samples_ns)
 
 
-def row(result: Result) -> dict[str, object]:
-    """The columns of one result. Times in seconds, memory in bytes, throughput in FLOP/s."""
+def row(result: Result, environments: Iterable[Environment] = ()) -> dict[str, object]:
+    """The columns of one result. Times in seconds, memory in bytes, throughput in FLOP/s; shares of measured peaks."""
+    shares = roofline.of_result(result, roofline.peaks_of(result, environments))
     timing = summarize(result.timing.samples_ns) if result.timing else None
     seconds = latency(result)
     return {
@@ -51,17 +53,23 @@ def row(result: Result) -> dict[str, object]:
         "runs": timing.count if timing else 0,
         "compile_time": result.compile.total_s if result.compile else None,
         "throughput": result.flops / seconds if result.flops is not None and seconds else None,
+        "flops_utilization": shares.flops_utilization,
+        "bandwidth_utilization": shares.bandwidth_utilization,
+        "roofline_efficiency": shares.roofline_efficiency,
         "peak_memory": _peak(result),
         "level": result.level,
         "message": result.message,
     }
 
 
-def frame(results: Iterable[Result]) -> pd.DataFrame:
-    """One row per graph, indexed by graph id (by name for a graph without one), in the order of `results`."""
-    rows = pd.DataFrame([row(result) for result in results], columns=_columns())
+def frame(results: Iterable[Result], environments: Sequence[Environment] = ()) -> pd.DataFrame:
+    """One row per graph, indexed by graph id (by name for a graph without one), in the order of `results`.
+
+    `environments` have the peaks that utilizations are shares of; these are NaN without.
+    """
+    rows = pd.DataFrame([row(result, environments) for result in results], columns=_columns())
     numbers = ["end_to_end_time", "time_low", "time_high", "time_min", "time_p90", "time_p99", "compile_time"]
-    numbers += ["throughput", "peak_memory"]
+    numbers += ["throughput", "flops_utilization", "bandwidth_utilization", "roofline_efficiency", "peak_memory"]
     rows[numbers] = rows[numbers].astype("float64")
     rows["level"] = rows["level"].astype("Int64")
     return rows.set_index("graph_id")
@@ -94,5 +102,6 @@ def _peak(result: Result) -> int | None:
 def _columns() -> list[str]:
     return [
         "graph_id", "graph", "subset", "compiler", "verdict", "stage", "end_to_end_time", "time_low", "time_high",
-        "time_min", "time_p90", "time_p99", "runs", "compile_time", "throughput", "peak_memory", "level", "message",
+        "time_min", "time_p90", "time_p99", "runs", "compile_time", "throughput", "flops_utilization",
+        "bandwidth_utilization", "roofline_efficiency", "peak_memory", "level", "message",
     ]  # fmt: skip

@@ -276,10 +276,16 @@ def covered_nodes(graph: Graph, optimized: onnx.ModelProto) -> dict[str, tuple[s
     """Optimised node name to the GraphIR nodes it does the work of.
 
     A fused node is anchored at the value it produces (the optimiser keeps the last fused node's output name; its
-    blocked-layout twin is called `<value>_nchwc`). It covers what lies upstream of its anchor, up to other anchors.
+    blocked-layout twin is called `<value>_nchwc`; where a Reshape follows, that one has the name). It covers what lies
+    upstream of its anchor, up to other anchors.
     """
     producer: dict[str, Node] = {out: node for node in graph.nodes for out in node.outputs if out}
     anchors = {node.name: _anchors(node, producer) for node in optimized.graph.node}
+    maker = {out: node.name for node in optimized.graph.node for out in node.output}
+    for node in optimized.graph.node:  # MatMul and Add as a Gemm: a Reshape after it has the name of their value
+        before = maker.get(node.input[0]) if node.op_type == "Reshape" else None
+        if before is not None and not anchors[before]:
+            anchors[before] = anchors[node.name]
     ends = {value for values in anchors.values() for value in values}
     covered: dict[str, tuple[str, ...]] = {}
     claimed: set[str] = set()

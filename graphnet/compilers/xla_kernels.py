@@ -64,7 +64,8 @@ class _Module:
         """GraphIR nodes by instruction: those that its metadata and that of what it calls name.
 
         XLA drops the metadata of some instructions that it rewrites (batched dots, for one): such a one belongs to a
-        node that both an operand and a user of it belong to, else to the last node of its first operand that has any.
+        node that both an operand and a user of it belong to, else to the last node of its first operand that has any,
+        else to the one that its users belong to.
         """
         named = {
             name: tuple(dict.fromkeys(node for part in (*self.inside(name), name) for node in self._own[part]))
@@ -84,4 +85,4 @@ class _Module:
         after = {node for user in self._users[name] for node in named[user]}
         shared = [node for node in before if node in after]
         first = next((named[operand][-1:] for operand in self._operands[name] if named[operand]), ())
-        return (shared[0],) if shared else first
+        return (shared[0],) if shared else first or (tuple(after) if len(after) == 1 else ())

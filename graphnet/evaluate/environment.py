@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from graphnet.evaluate import procfs
-from graphnet.evaluate.records import Environment
+from graphnet.evaluate.records import Environment, Peaks
 
 ISA_FLAGS = (
     "sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16",
@@ -52,6 +52,28 @@ def digest(facts: Environment) -> str:
     """16 hex digits over what makes figures comparable; memory counts in whole GiB, since kernels keep back some."""
     comparable = msgspec.structs.replace(facts, key="", peaks=(), memory_bytes=round(facts.memory_bytes / 2**30))
     return hashlib.sha256(msgspec.json.encode(comparable)).hexdigest()[:16]
+
+
+def merged_peaks(known: Sequence[Peaks], new: Sequence[Peaks]) -> tuple[Peaks, ...]:
+    """Peaks of both by device and threads: of each figure the higher one with its source, of dates the later one."""
+    merged = {(peaks.device, peaks.threads): peaks for peaks in known}
+    for peaks in new:
+        place = peaks.device, peaks.threads
+        merged[place] = _higher(merged[place], peaks) if place in merged else peaks
+    return tuple(merged[place] for place in sorted(merged))
+
+
+def _higher(one: Peaks, other: Peaks) -> Peaks:
+    sources = {**other.sources, **one.sources}
+    flops, bandwidth = dict(one.flops), dict(one.bandwidth)
+    for kept, offered in ((flops, other.flops), (bandwidth, other.bandwidth)):
+        for name, rate in offered.items():
+            if rate > kept.get(name, 0.0):
+                kept[name], sources[name] = rate, other.sources.get(name, "")
+    return msgspec.structs.replace(
+        one, flops=flops, bandwidth=bandwidth, sources=sources, sizes={**one.sizes, **other.sizes},
+        measured=max(one.measured, other.measured),
+    )  # fmt: skip
 
 
 def _cpu() -> tuple[str, frozenset[str]]:

@@ -29,15 +29,15 @@ def check_seed(seed: int) -> int:
     return seed + 1
 
 
-def cache_folder() -> Path:
-    """`$GRAPHNET_CACHE/reference`, or `~/.cache/graphnet/reference`; made if absent.
+def cache_folder(part: str = "reference") -> Path:
+    """`$GRAPHNET_CACHE/<part>`, or `~/.cache/graphnet/<part>`; made if absent.
 
     The path is absolute, since children run in folders of their own. Raises OSError: it cannot be made or written to.
     """
     root = os.environ.get("GRAPHNET_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "graphnet"
     )
-    folder = Path(root, "reference").resolve()
+    folder = Path(root, part).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"{folder} cannot be written to")

@@ -99,6 +99,8 @@ class Peaks(_Struct, frozen=True, kw_only=True):
     """FLOP/s by dtype (`float32`), of a large matrix product."""
     bandwidth: dict[str, float] = {}
     """Bytes/s by level (`L1`, `L2`, `L3`, `DRAM`), of a triad a = b + s c."""
+    sizes: dict[str, int] = {}
+    """Bytes of each cache level, of all caches that the threads use together."""
     sources: dict[str, str] = {}
     """What measured each figure, by dtype or level (`torch 2.13.0 matmul 2048`)."""
     measured: str = ""

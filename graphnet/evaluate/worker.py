@@ -6,7 +6,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphnet.compilers import Coded, Compiler, Profiled, Program
+from graphnet.compilers import Coded, Compiler, Kernel, Profiled, Program
 from graphnet.errors import DeviceNotPresent, GraphNetError, UnsupportedOp
 from graphnet.evaluate import code_files, correctness, equivalence, oracle, procfs, timing
 from graphnet.evaluate.protocol import CodePlace, Report, Work
 from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
 from graphnet.ir import sidecar, tensors
 from graphnet.ir.graph import Graph, Value
+from graphnet.ir.region import region_costs
 
 _now = time.perf_counter
 MESSAGE_LIMIT = 2000
@@ -97,7 +98,7 @@ class _Job:
         self.send(self._judge(level, measured))
         self.finished = True
         if self._work.profile and isinstance(program, Profiled):
-            self._attempt("profiling", "run", partial(self._profile, program))
+            self._attempt("profiling", "run", partial(self._profile, program, graph))
         if self._work.code:
             self._attempt("getting the code", "compile", partial(self._write_code, program, self._work.code))
 
@@ -109,13 +110,13 @@ class _Job:
         except Exception as error:
             self.send(Report(notes=(f"{what} failed: {describe(error)}",)))
 
-    def _profile(self, program: Profiled) -> None:
+    def _profile(self, program: Profiled, graph: Graph) -> None:
         kernels = tuple(program.kernels())
         if not all(math.isfinite(kernel.total_us) for kernel in kernels):
             raise ValueError("a kernel's time is not a finite number")
         if not all(kernel.calls >= 1 for kernel in kernels):
             raise ValueError("a kernel that was not called at all")
-        self.send(Report(kernels=kernels))
+        self.send(Report(kernels=_with_costs(graph, kernels)))
 
     def _write_code(self, program: Program, place: CodePlace) -> None:
         if self._work.target.device != "cpu":
@@ -264,12 +265,24 @@ def _is_finite(value: object) -> bool:
 
 
 def _cost(graph: Graph) -> tuple[int | None, int | None]:
-    """FLOPs and bytes, counted: what the file says of itself may be wrong, and would make any throughput."""
+    """FLOPs and bytes, counted: what the file says of itself may be wrong, and would make any throughput.
+
+    None where the graph has an operator of unknown cost: what is left would be a lower bound, not a count.
+    """
     try:
         cost = graph.cost()
     except GraphNetError:
         return None, None
-    return cost.flops, cost.bytes
+    return (None, None) if cost.unknown else (cost.flops, cost.bytes)
+
+
+def _with_costs(graph: Graph, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The kernels with FLOPs and bytes of the nodes that each covers alone, where these are known."""
+    costs = region_costs(graph, [kernel.nodes for kernel in kernels])
+    return tuple(
+        msgspec.structs.replace(kernel, flops=cost.flops, bytes=cost.bytes)
+        for kernel, cost in zip(kernels, costs, strict=True)
+    )
 
 
 def _changed(bound: Mapping[str, np.ndarray], pristine: Mapping[str, np.ndarray], when: str) -> list[str]:

@@ -104,6 +104,12 @@ def parameters(graph: Graph) -> int:
     return total
 
 
+def tensor_bytes(dtype: str, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor in memory; 4-bit elements lie two in a byte, strings count nothing."""
+    count = prod(shape)
+    return (count + 1) // 2 if dtype in _HALF_BYTE else count * fills.ITEM_BYTES.get(dtype, 0)
+
+
 def tier(count: int) -> Tier:
     """kernel < 100 <= micro <= 500 < block < 5,000 <= model <= 50,000 < industrial."""
     return next((name for most, name in _TIERS if count <= most), "industrial")
@@ -182,9 +188,7 @@ class _Costs:
         if found is None:
             dtype, shape = type_
             static = dims_.shape_at(shape, self._defaults)
-            count = prod(static)
-            size = (count + 1) // 2 if dtype in _HALF_BYTE else count * fills.ITEM_BYTES.get(dtype, 0)
-            found = self._static[type_] = (static, size)
+            found = self._static[type_] = (static, tensor_bytes(dtype, static))
         return found
 
     def _control_flow(self, node: Node, scopes: Scopes, inputs: list[tuple[tuple[int, ...], int] | None]) -> NodeCost:

@@ -139,6 +139,16 @@ def _grid_sample(node: Operands) -> int:
     return int(2 * taps ** (len(node.input(0)) - 2) * node.result) if taps else 0
 
 
+def _roi_align(node: Operands) -> int:
+    """For each of the sampling_ratio squared points of an output: a bilinear sample (8), and its part of the mean or
+    maximum (1). Raises KeyError without a ratio: then the boxes, which are data, decide the number of points.
+    """
+    ratio = int(node.attrs.get("sampling_ratio", 0))
+    if ratio <= 0:
+        raise KeyError("sampling_ratio")
+    return 9 * ratio**2 * node.result
+
+
 def _fourier(node: Operands) -> int:
     """5 n log2 n for each transform of length n (the usual count of a complex radix-2 FFT)."""
     shape = node.outputs[0]
@@ -166,6 +176,10 @@ def _variadic(node: Operands) -> int:
     return max(len(node.inputs) - 1, 0) * node.result
 
 
+def _mean_of_inputs(node: Operands) -> int:
+    return len(node.inputs) * node.result
+
+
 def _loss(node: Operands) -> int:
     return 5 * node.source
 
@@ -186,7 +200,7 @@ FLOPS: Mapping[str, Rule] = {
         " Cosh Div Erf Exp Floor Log Max Min Mod Mul Neg Pow Reciprocal Relu Round Sign Sin Sinh Sqrt Sub Sum Tan Tanh",
         per_output(1),
     ),
-    **_rules("Max Min Sum Mean", _variadic),
+    **_rules("Max Min Sum", _variadic), "Mean": _mean_of_inputs,
     # operations for each output element of a formula, as the operator's definition writes it
     **_rules("LeakyRelu PRelu ThresholdedRelu Shrink", per_output(2)),
     **_rules("HardSigmoid Softsign Softplus DequantizeLinear Elu Selu Celu", per_output(3)),
@@ -208,25 +222,38 @@ FLOPS: Mapping[str, Rule] = {
     **_rules("AveragePool MaxPool", _window), "LpPool": lambda node: 2 * _window(node),
     **_rules("GlobalAveragePool GlobalMaxPool", per_input(1)), "GlobalLpPool": per_input(2),
     "Resize": _resize, "Upsample": _resize, "GridSample": _grid_sample, "AffineGrid": per_output(6),
-    "Col2Im": per_input(1),
+    "Col2Im": per_input(1), "RoiAlign": _roi_align,
     # transforms and the rest
     "DFT": _fourier, "STFT": _stft, "Det": _determinant,
     **_rules("HannWindow HammingWindow BlackmanWindow", per_output(5)), "Range": per_output(1),
+    "MelWeightMatrix": per_output(4),
     **_rules("NegativeLogLikelihoodLoss", per_input(1)), "SoftmaxCrossEntropyLoss": _loss,
     **_rules(
         "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial", per_output(10)
     ),
     # movement, comparison and logic: no arithmetic on numbers
     **_rules(
-        "And BitCast Cast CastLike CenterCropPad Compress Concat ConstantOfShape DepthToSpace Dropout Equal Expand"
-        " EyeLike Flatten Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual"
-        " MaxUnpool NonZero Not OneHot Or Pad Reshape ReverseSequence Shape Size Slice SpaceToDepth Split Squeeze"
-        " TensorScatter Tile TopK Transpose Trilu Unique Unsqueeze Where Xor",
+        "And BitCast Cast CastLike CenterCropPad Compress Concat Constant ConstantOfShape DepthToSpace Dropout Equal"
+        " Expand EyeLike Flatten Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less"
+        " LessOrEqual MaxUnpool NonZero Not OneHot Or Pad Reshape ReverseSequence Shape Size Slice SpaceToDepth Split"
+        " Squeeze TensorScatter Tile TopK Transpose Trilu Unique Unsqueeze Where Xor",
         per_output(0),
     ),
     "ScatterElements": lambda node: _scattered(node), "ScatterND": lambda node: _scattered(node),
 }  # fmt: skip
 """Operator to rule. An operator that is not here is reported as unknown. Integer arithmetic counts like floating."""
+
+UNCOUNTED: Mapping[str, str] = dict.fromkeys(
+    ("NonMaxSuppression", "MaxRoiPool"), "how much it computes depends on its data"
+) | dict.fromkeys(
+    (
+        "ConcatFromSequence", "ImageDecoder", "Optional", "OptionalGetElement", "OptionalHasElement", "RegexFullMatch",
+        "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
+        "SequenceMap", "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer",
+    ),
+    "it works on strings, sequences, optionals or files, which no compiler here runs",
+)  # fmt: skip
+"""Operators of the standard that have no rule, and why. If, Loop and Scan cost what their bodies cost."""
 
 
 def _scattered(node: Operands) -> int:

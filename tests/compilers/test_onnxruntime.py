@@ -90,6 +90,28 @@ def test_kernels_cover_every_node_once(level: str) -> None:
         assert any(set(kernel.nodes) == {"conv", "norm", "act"} for kernel in kernels)
 
 
+def test_product_and_bias_as_a_gemm_between_reshapes() -> None:
+    """ONNX Runtime names the Reshape after the value; the work of both nodes is the Gemm's all the same."""
+    graph = Graph(
+        name="g", inputs=(Input(name="x", dtype="float32", shape=(2, 4, 8)),), outputs=("z",),
+        weights={
+            "w": Weight(dtype="float32", shape=(8, 16), fill=Normal()),
+            "b": Weight(dtype="float32", shape=(16,), fill=Normal()),
+        },
+        nodes=(
+            Node(op="MatMul", name="product", inputs=("x", "w"), outputs=("y",)),
+            Node(op="Add", name="bias", inputs=("y", "b"), outputs=("z",)),
+        ),
+        values={name: Value(dtype="float32", shape=(2, 4, 16)) for name in "yz"},
+    )  # fmt: skip
+    OnnxRuntime().configure(Target())
+    program = OnnxRuntime().compile(graph, graph.materialize(0), Target())
+    assert isinstance(program, Profiled)
+    program.bind(tensors.inputs(graph, 0))
+    covered = {kernel.name.partition(":")[0]: kernel.nodes for kernel in program.kernels() if kernel.nodes}
+    assert covered == {"Gemm": ("product", "bias")}
+
+
 def test_absent_device_says_so() -> None:
     with pytest.raises(DeviceNotPresent, match="CUDAExecutionProvider is not in this build"):
         OnnxRuntime().configure(Target(device="cuda"))

@@ -28,6 +28,8 @@ ENTRY %main (x: f32[8,8]) -> f32[8,8] {
   %soft = f32[8,8]{1,0} exponential(%dot.5), metadata={op_name="jit(f)/node2_c/exp"}
   %dot.6 = f32[8,8]{1,0} dot(%soft, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   %out = f32[8,8]{1,0} negate(%dot.6), metadata={op_name="jit(f)/node3_d/neg"}
+  %dot.7 = f32[8,8]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %copy.7 = f32[8,8]{1,0} copy(%dot.7), metadata={op_name="jit(f)/node5_f/dot"}
   ROOT %while.1 = (s32[], f32[8,8]{1,0}) while(%out), condition=%body, body=%body
 }
 """
@@ -39,10 +41,10 @@ def node_of(op_name: str) -> str:
 
 
 def test_nodes_of_fusions_and_of_instructions_without_metadata() -> None:
-    names = ["fusion.1", "scaled", "dot.5", "dot.6"]
+    names = ["fusion.1", "scaled", "dot.5", "dot.6", "dot.7"]
     found = kernels([(i, name, 1000.0) for i, name in enumerate(names)], HLO, node_of, runs=1)
     assert {kernel.name: kernel.nodes for kernel in found} == {
-        "fusion.1": ("a", "b"), "scaled": ("c",), "dot.5": ("c",), "dot.6": ("c",),
+        "fusion.1": ("a", "b"), "scaled": ("c",), "dot.5": ("c",), "dot.6": ("c",), "dot.7": ("f",),
     }  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def test_it_evaluates_a_graph(environment: dict[str, str], tmp_path: Path) -> No
     done = run(
         environment,
         "evaluate",
+        "--no-peaks",
         "--compiler",
         "numpy,numpy:verbose",
         "--graph",
@@ -66,5 +67,18 @@ def test_it_evaluates_a_graph(environment: dict[str, str], tmp_path: Path) -> No
 
 def test_its_own_refusals_are_records(environment: dict[str, str], tmp_path: Path) -> None:
     graph = ROOT / "benchmark" / "matmul" / "batched_1024x16x16x16.json"
-    done = run(environment, "evaluate", "--compiler", "numpy", "--threads", 2, "--graph", graph, "-q", "-o", tmp_path)
+    done = run(
+        environment,
+        "evaluate",
+        "--no-peaks",
+        "--compiler",
+        "numpy",
+        "--threads",
+        2,
+        "--graph",
+        graph,
+        "-q",
+        "-o",
+        tmp_path,
+    )
     assert "error in load: numpy: runs on 1 thread, not 2" in done.stdout
