@@ -36,6 +36,7 @@ def evaluate(
     budget: float = plan.DEFAULT_BUDGET_S,
     tolerance: int = plan.DEFAULT_TOLERANCE,
     profile: bool = True,
+    warm: bool = False,
     limits: Limits | None = None,
     output: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -44,7 +45,8 @@ def evaluate(
     """Run every graph on every compiler, one job at a time; one Result per pair, whatever happens.
 
     With `output`, records go to `<output>/results.db` as they are made, and the files of each compiler are written at
-    the end (also when interrupted). `budget` is in seconds of timed runs per job.
+    the end (also when interrupted). `budget` is in seconds of timed runs per job. With `warm` each graph is compiled a
+    second time in a new process, with the caches of compiled code that the first one left.
     Of `dims` each graph takes the symbols that it has. Raises UsageError, StoreError.
     """
     jobs = [
@@ -52,7 +54,7 @@ def evaluate(
         for graph, sizes in _with_sizes(graphs, dims or {})
         for job in plan.plan(
             [graph], compilers, target=target, dims=sizes, seed=seed, passes=passes, budget_s=budget,
-            tolerance=tolerance, profile=profile,
+            tolerance=tolerance, profile=profile, warm=warm,
         )
     ]  # fmt: skip
     if output is None:

@@ -56,6 +56,9 @@ def evaluate(
     memory_limit: Annotated[float, typer.Option(help="GiB a job may use; 0 for 90 % of the machine.")] = 0.0,
     resume: Annotated[bool, typer.Option(help="Go on with the newest run in the results folder.")] = False,
     profile: Annotated[bool, typer.Option(help="Measure the time of each kernel, in a run of its own.")] = True,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Compile a second time, with the caches that the first compilation left.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar: one plain line per job.")] = False,
 ) -> None:
     """Run graphs on compilers and record latency, compile time, memory and error of each pair."""
@@ -79,8 +82,8 @@ def evaluate(
         with _progress(console, plain=quiet or not console.is_terminal) as report:
             results = api.evaluate(
                 files, names, target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
-                passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, limits=limits,
-                output=output, resume=resume, progress=report,
+                passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, warm=warm,
+                limits=limits, output=output, resume=resume, progress=report,
             )  # fmt: skip
     except KeyboardInterrupt:  # caught here, since typer would end without a word
         tell_error(f"interrupted; the records made so far are kept in {output}, go on with --resume")

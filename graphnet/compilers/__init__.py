@@ -3,6 +3,9 @@
 from graphnet.compilers.base import (
     DEFAULT_PASS,
     FLUSH_SUBNORMALS,
+    Accounting,
+    CachePolicy,
+    Caching,
     Compiler,
     Kernel,
     Option,
@@ -10,6 +13,7 @@ from graphnet.compilers.base import (
     Program,
     Target,
     Tensors,
+    cache_policy,
     check_target,
 )
 from graphnet.compilers.registry import BUILTIN, Entry, check_name, get, names, split, variants, versions
@@ -18,6 +22,9 @@ __all__ = [
     "BUILTIN",
     "DEFAULT_PASS",
     "FLUSH_SUBNORMALS",
+    "Accounting",
+    "CachePolicy",
+    "Caching",
     "Compiler",
     "Entry",
     "Kernel",
@@ -26,6 +33,7 @@ __all__ = [
     "Program",
     "Target",
     "Tensors",
+    "cache_policy",
     "check_name",
     "check_target",
     "get",

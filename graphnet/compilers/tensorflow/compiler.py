@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import packages_distributions
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when the library is loaded
@@ -43,6 +44,7 @@ class TensorFlow:
     name = "tensorflow"
     packages = (_distribution(),)
     devices = ("cpu", "cuda")
+    cache_by_default = False
 
     def preload(self) -> None:
         """Importing this module imported the framework; its runtime, which has threads, starts in the child."""
@@ -76,6 +78,11 @@ class TensorFlow:
             "flush_subnormals": FLUSH_SUBNORMALS,
             "xla_flags": os.environ["XLA_FLAGS"],
         }
+
+    def use_cache(self, folder: Path) -> None:
+        """The persistent cache of XLA's programs; TensorFlow reads its flags when it first compiles."""
+        given = os.environ.get("TF_XLA_FLAGS", "")
+        os.environ["TF_XLA_FLAGS"] = f"{given} --tf_xla_persistent_cache_directory={folder}".lstrip()
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TensorFlowProgram:
         """Trace, then run once, which compiles. Raises UnsupportedOp, DeviceNotPresent."""
@@ -168,6 +175,11 @@ class TensorFlowProgram:
         if self.lowered.jit:
             return profile_xla(self.run, self.code(), belongs_to)
         return profile_operations(self.run, self.graph, belongs_to)
+
+    def memory(self) -> Mapping[str, int]:
+        """What the device's allocator has given out: now, and at most since the process began."""
+        found: Mapping[str, int] = tf.config.experimental.get_memory_info(self.device.strip("/"))
+        return found
 
     def code(self) -> str:
         """The optimised HLO, compiled anew for its text."""
