@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from graphnet.analyze.compare import Comparison
+from graphnet.analyze.compare import compare as compare_sets
+from graphnet.analyze.differences import ResultsOf
 from graphnet.analyze.frame import frame
 from graphnet.compilers import Target
 from graphnet.dataset import catalog
@@ -17,7 +20,7 @@ from graphnet.evaluate import plan, runner
 from graphnet.evaluate.plan import Limits
 from graphnet.evaluate.records import Result
 from graphnet.evaluate.runner import Progress
-from graphnet.evaluate.store import Store
+from graphnet.evaluate.store import Store, load_set
 from graphnet.ir.graph import Graph
 from graphnet.report import files
 
@@ -89,7 +92,8 @@ def evaluate_compiler(
     """Evaluate one compiler: a table with one row per graph, indexed by graph id.
 
     Columns: `end_to_end_time` (median seconds of one inference; NaN unless the verdict is `ok`) with its 95 % interval
-    `time_low`, `time_high`; `compile_time` (seconds, lowering to first run); `throughput` (FLOP/s); `peak_memory`
+    `time_low`, `time_high`; `compile_time` (seconds, lowering to first run), also called `compile_cold`, and
+    `compile_warm` (NaN unless asked for); `throughput` (FLOP/s); `peak_memory`, `steady_memory`, `workspace_memory`
     (bytes); `verdict`, `stage`, `level` (tolerance level reached), `message`. Raises UsageError.
     """
     spec = Target(device=device, spec=target, threads=threads, options=dict(options or {}))
@@ -104,6 +108,18 @@ def load_results(where: str | os.PathLike[str]) -> list[Result]:
     """The newest result of every job in a results folder (or database URL). Raises StoreError."""
     with Store(where, create=False) as store:
         return store.results()
+
+
+def compare(places: Sequence[str | os.PathLike[str]]) -> Comparison:
+    """Sets of results side by side, each with the first: folders, `.db` or `.json` files, database URLs.
+
+    Raises UsageError for fewer than two, StoreError.
+    """
+    sets = []
+    for where in places:
+        found = load_set(where)
+        sets.append(ResultsOf(label=os.fspath(where), results=found.results, environments=found.environments))
+    return compare_sets(sets)
 
 
 def _with_sizes(graphs: Graphs, dims: Mapping[str, int]) -> list[tuple[GraphSource, dict[str, int]]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from graphnet.analyze import memory
 from graphnet.analyze.groups import key
 from graphnet.analyze.score import ACCURACY, COMPILE_FAILURE, RUN_FAILURE, Sample
 from graphnet.analyze.stats import median_seconds, summarize
@@ -50,8 +51,12 @@ def row(result: Result) -> dict[str, object]:
         "time_p99": timing.p99 if seconds is not None and timing else None,
         "runs": timing.count if timing else 0,
         "compile_time": result.compile.total_s if result.compile else None,
+        "compile_cold": result.compile.total_s if result.compile else None,
+        "compile_warm": result.warm_compile.total_s if result.warm_compile else None,
         "throughput": result.flops / seconds if result.flops is not None and seconds else None,
-        "peak_memory": _peak(result),
+        "peak_memory": memory.peak(result.memory) if result.memory else None,
+        "steady_memory": memory.steady(result),
+        "workspace_memory": memory.workspace(result),
         "level": result.level,
         "message": result.message,
     }
@@ -61,7 +66,7 @@ def frame(results: Iterable[Result]) -> pd.DataFrame:
     """One row per graph, indexed by graph id (by name for a graph without one), in the order of `results`."""
     rows = pd.DataFrame([row(result) for result in results], columns=_columns())
     numbers = ["end_to_end_time", "time_low", "time_high", "time_min", "time_p90", "time_p99", "compile_time"]
-    numbers += ["throughput", "peak_memory"]
+    numbers += ["compile_cold", "compile_warm", "throughput", "peak_memory", "steady_memory", "workspace_memory"]
     rows[numbers] = rows[numbers].astype("float64")
     rows["level"] = rows["level"].astype("Int64")
     return rows.set_index("graph_id")
@@ -86,13 +91,9 @@ def _sample(base: float, result: Result) -> Sample:
     return None, None, RUN_FAILURE if result.stage in ("run", "check") else COMPILE_FAILURE
 
 
-def _peak(result: Result) -> int | None:
-    memory = result.memory
-    return max(memory.load_peak, memory.compile_peak, memory.run_peak) if memory else None
-
-
 def _columns() -> list[str]:
     return [
         "graph_id", "graph", "subset", "compiler", "verdict", "stage", "end_to_end_time", "time_low", "time_high",
-        "time_min", "time_p90", "time_p99", "runs", "compile_time", "throughput", "peak_memory", "level", "message",
+        "time_min", "time_p90", "time_p99", "runs", "compile_time", "compile_cold", "compile_warm", "throughput",
+        "peak_memory", "steady_memory", "workspace_memory", "level", "message",
     ]  # fmt: skip
