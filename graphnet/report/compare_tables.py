@@ -21,14 +21,17 @@ def comparison(found: Comparison) -> Group:
     ]
     if found.differences:
         rows = [(difference.what, *difference.values) for difference in found.differences]
-        parts.append(_table("The sets are unlike: ratios tell of this too", ["what", *names], rows, style="yellow"))
-    parts.append(_ratios(found.rows, names))
+        parts += [
+            Text("\nThe sets are unlike: ratios tell of this too", style="yellow"),
+            _table(["what", *names], rows),
+        ]
+    parts += [Text("\nMedian latency in ms, and ratio with its 95 % interval"), _ratios(found.rows, names)]
     parts += _lists(found.rows, names)
     means = [
         (mean.compiler or "all", str(mean.count), *(f"{ratio:.3f}" for ratio in mean.ratios)) for mean in found.means
     ]
-    title = "Geometric mean of the ratios, over what is ok in all sets"
-    parts.append(_table(title, ["compiler", "count", *(f"{name}/{names[0]}" for name in names[1:])], means, right=1))
+    columns = ["compiler", "count", *(f"{name}/{names[0]}" for name in names[1:])]
+    parts += [Text("\nGeometric mean of the ratios, over what is ok in all sets"), _table(columns, means, right=1)]
     return Group(*parts)
 
 
@@ -60,7 +63,7 @@ def trend(cell: Cell) -> str:
 
 
 def _ratios(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    table = Table(title="Median latency in ms, and ratio with its 95 % interval", title_justify="left")
+    table = Table()
     table.add_column("graph")
     table.add_column("compiler")
     table.add_column(names[0], justify="right")
@@ -83,7 +86,7 @@ def _lists(rows: Sequence[Row], names: Sequence[str]) -> Iterable[Text]:
     missing = [row for row in rows if row.missing]
     for title, found in (("Verdicts that differ:", changed), ("Missing:", missing)):
         if found:
-            yield Text(title)
+            yield Text(f"\n{title}")
         for row in found:
             yield Text(f"  {row.graph} on {row.compiler}: {_outcomes(row, names)}")
 
@@ -94,11 +97,9 @@ def _outcomes(row: Row, names: Sequence[str]) -> str:
     )  # fmt: skip
 
 
-def _table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, style: str = "", right: int | None = None
-) -> Table:
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: int | None = None) -> Table:
     """`right`: number of the first column that is set to the right."""
-    table = Table(title=Text(title, style=style), title_justify="left")
+    table = Table()
     for index, name in enumerate(columns):
         table.add_column(Text(name), justify="right" if right is not None and index >= right else "left")
     for row in rows:

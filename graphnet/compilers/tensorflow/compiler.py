@@ -177,7 +177,9 @@ class TensorFlowProgram:
         return profile_operations(self.run, self.graph, belongs_to)
 
     def memory(self) -> Mapping[str, int]:
-        """What the device's allocator has given out: now, and at most since the process began."""
+        """What a GPU's allocator has given out: now, and at most; the one for CPUs (2.21) misses what is small."""
+        if self.device == "/CPU:0":
+            return {}
         found: Mapping[str, int] = tf.config.experimental.get_memory_info(self.device.strip("/"))
         return found
 
