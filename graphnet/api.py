@@ -11,6 +11,9 @@ import msgspec
 import pandas as pd
 
 from graphnet.analyze import roofline
+from graphnet.analyze.compare import Comparison
+from graphnet.analyze.compare import compare as compare_sets
+from graphnet.analyze.differences import ResultsOf
 from graphnet.analyze.frame import frame
 from graphnet.compilers import Target
 from graphnet.dataset import catalog
@@ -20,7 +23,7 @@ from graphnet.evaluate.environment import merged_peaks
 from graphnet.evaluate.plan import Limits
 from graphnet.evaluate.records import Environment, Peaks, Result
 from graphnet.evaluate.runner import Progress
-from graphnet.evaluate.store import Store
+from graphnet.evaluate.store import Store, load_set
 from graphnet.ir.graph import Graph
 from graphnet.report import files
 
@@ -40,6 +43,7 @@ def evaluate(
     tolerance: int = plan.DEFAULT_TOLERANCE,
     profile: bool = True,
     code: bool = False,
+    warm: bool = False,
     limits: Limits | None = None,
     output: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -50,7 +54,8 @@ def evaluate(
     """Run every graph on every compiler, one job at a time; one Result per pair, whatever happens.
 
     With `output`, records go to `<output>/results.db` as they are made, and the files of each compiler are written at
-    the end (also when interrupted). `budget` is in seconds of timed runs per job.
+    the end (also when interrupted). `budget` is in seconds of timed runs per job. With `warm` each graph is compiled a
+    second time in a new process, with the caches of compiled code that the first one left.
     With `code` the code of each job's kernels goes to `<output>/<compiler>/code/`, after all that is timed.
     Of `dims` each graph takes the symbols that it has. Peaks of this machine that were measured before are stored with
     its environment; `measure_peaks` measures them first where there are none for this device and thread count (about
@@ -63,7 +68,8 @@ def evaluate(
         for graph, sizes in _with_sizes(graphs, dims or {})
         for job in plan.plan(
             [graph], compilers, target=target, dims=sizes, seed=seed, passes=passes, budget_s=budget,
-            tolerance=tolerance, profile=profile, code=os.fspath(output) if code and output is not None else "",
+            tolerance=tolerance, profile=profile, warm=warm,
+            code=os.fspath(output) if code and output is not None else "",
         )
     ]  # fmt: skip
     if measure_peaks:
@@ -102,10 +108,11 @@ def evaluate_compiler(
     """Evaluate one compiler: a table with one row per graph, indexed by graph id.
 
     Columns: `end_to_end_time` (median seconds of one inference; NaN unless the verdict is `ok`) with its 95 % interval
-    `time_low`, `time_high`; `compile_time` (seconds, lowering to first run); `throughput` (FLOP/s);
-    `flops_utilization`, `bandwidth_utilization`, `roofline_efficiency` (shares of the machine's measured peaks, NaN
-    where `graphnet roofline` never measured them); `peak_memory` (bytes); `verdict`,
-    `stage`, `level` (tolerance level reached), `message`. Raises UsageError.
+    `time_low`, `time_high`; `compile_time` (seconds, lowering to first run, caches empty) and `compile_warm` (NaN
+    unless asked for); `throughput` (FLOP/s); `flops_utilization`, `bandwidth_utilization`, `roofline_efficiency`
+    (shares of the machine's measured peaks, NaN where `graphnet roofline` never measured them); `peak_memory`,
+    `steady_memory`, `workspace_memory` (bytes); `verdict`, `stage`, `level` (tolerance level reached), `message`.
+    Raises UsageError.
     """
     spec = Target(device=device, spec=target, threads=threads, options=dict(options or {}))
     results = evaluate(
@@ -151,6 +158,18 @@ def rooflines(
             f" on each of them run: graphnet roofline --threads {threads}"
         )
     return found
+
+
+def compare(places: Sequence[str | os.PathLike[str]]) -> Comparison:
+    """Sets of results side by side, each with the first: folders, `.db` or `.json` files, database URLs.
+
+    Raises UsageError for fewer than two, StoreError.
+    """
+    sets = []
+    for where in places:
+        found = load_set(where)
+        sets.append(ResultsOf(label=os.fspath(where), results=found.results, environments=found.environments))
+    return compare_sets(sets)
 
 
 def _with_sizes(graphs: Graphs, dims: Mapping[str, int]) -> list[tuple[GraphSource, dict[str, int]]]:

@@ -146,6 +146,24 @@ def codegen(
 
 
 @app.command()
+def compare(
+    results: Annotated[list[str], typer.Argument(help="Two or more results folders (or .db, .json files, URLs).")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write a page, page.html.")] = None,
+) -> None:
+    """Sets of results side by side: time over that in the first set, changed verdicts, what is missing or unlike."""
+    from graphnet import api
+    from graphnet.report import compare_tables
+
+    found = api.compare(results)
+    output_console().print(compare_tables.comparison(found))
+    if output:
+        from graphnet.report import compare_page
+
+        compare_page.write(found, output)
+        output_console().print(f"page: {output}")
+
+
+@app.command()
 def compilers(name: Annotated[list[str] | None, typer.Argument(help="Only these.")] = None) -> None:
     """Compilers and variants that are known, with the versions and devices that are here (each is loaded to see)."""
     from graphnet.compilers import names

@@ -62,6 +62,9 @@ def evaluate(
     peaks: Annotated[
         bool, typer.Option(help="Measure first what this machine does at best, if it never was (half a minute, once).")
     ] = True,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Compile a second time, with the caches that the first compilation left.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar: one plain line per job.")] = False,
 ) -> None:
     """Run graphs on compilers and record latency, compile time, memory and error of each pair."""
@@ -86,7 +89,8 @@ def evaluate(
             results = api.evaluate(
                 files, names, target=spec, dims=_pairs(dim or [], int), seed=seed, budget=budget,
                 passes=tuple(filter(None, passes.split(","))), tolerance=tolerance, profile=profile, code=code,
-                limits=limits, output=output, resume=resume, progress=report, measure_peaks=peaks, told=console.print,
+                warm=warm, limits=limits, output=output, resume=resume, progress=report, measure_peaks=peaks,
+                told=console.print,
             )  # fmt: skip
     except KeyboardInterrupt:  # caught here, since typer would end without a word
         tell_error(f"interrupted; the records made so far are kept in {output}, go on with --resume")

@@ -19,9 +19,11 @@ from onnx.reference import ReferenceEvaluator
 
 from graphnet import api, cli, evaluator
 from graphnet.analyze.frame import frame
+from graphnet.compilers import Target
 from graphnet.dataset import manifest
 from graphnet.evaluate import peaks
-from graphnet.evaluate.records import Peaks
+from graphnet.evaluate.records import Peaks, Result, Timing
+from graphnet.evaluate.store import Store
 from graphnet.ir.finalize import finalize
 from graphnet.ir.graph import Graph, Input, Node, Normal, Value, Weight
 
@@ -219,6 +221,40 @@ def test_counters_need_a_gpu_that_has_them(
 ) -> None:
     assert run(monkeypatch, "counters", graph_file, "--backend", "metal") == 2
     assert "metal: timing only" in capsys.readouterr().err
+
+
+def recorded(folder: Path, ms: float, threads: int = 1) -> Path:
+    """A results folder with one result."""
+    with Store(folder) as store:
+        run_id = store.begin_run({})
+        store.add(
+            Result(
+                run_id=run_id, job_key="k", graph_id="", graph="net", subset="vision", structure_hash="h",
+                compiler="jax", target=Target(threads=threads), verdict="ok",
+                timing=Timing(samples_ns=(round(ms * 1e6),) * 5),
+            )
+        )  # fmt: skip
+    return folder
+
+
+def test_compare(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    old, new = recorded(tmp_path / "old", 4), recorded(tmp_path / "new", 3, threads=2)
+    page = tmp_path / "pages" / "page.html"
+    assert run(monkeypatch, "compare", old, new, "-o", page) == 0
+    told = capsys.readouterr().out
+    assert "0.750 [0.750, 0.750]" in told
+    assert "The sets are unlike" in told
+    assert page.read_text().count("0.750 [0.750, 0.750]") == 1
+
+
+def test_compare_names_what_it_cannot_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    old = recorded(tmp_path / "old", 4)
+    assert run(monkeypatch, "compare", old) == 2
+    assert "at least two sets" in capsys.readouterr().err
+    assert run(monkeypatch, "compare", old, tmp_path / "new") == 2
+    assert f"no results at {tmp_path / 'new'}" in capsys.readouterr().err.replace("\n", "")
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("3", 3), ("0.5", 0.5), ("fast", "fast")])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from graphnet.analyze import roofline
+from graphnet.analyze import memory, roofline
 from graphnet.analyze.groups import key
 from graphnet.analyze.score import ACCURACY, COMPILE_FAILURE, RUN_FAILURE, Sample
 from graphnet.analyze.stats import median_seconds, summarize
@@ -52,11 +52,14 @@ def row(result: Result, environments: Iterable[Environment] = ()) -> dict[str, o
         "time_p99": timing.p99 if seconds is not None and timing else None,
         "runs": timing.count if timing else 0,
         "compile_time": result.compile.total_s if result.compile else None,
+        "compile_warm": result.warm_compile.total_s if result.warm_compile else None,
         "throughput": result.flops / seconds if result.flops is not None and seconds else None,
         "flops_utilization": shares.flops_utilization,
         "bandwidth_utilization": shares.bandwidth_utilization,
         "roofline_efficiency": shares.roofline_efficiency,
-        "peak_memory": _peak(result),
+        "peak_memory": memory.peak(result.memory) if result.memory else None,
+        "steady_memory": memory.steady(result),
+        "workspace_memory": memory.workspace(result),
         "level": result.level,
         "message": result.message,
     }
@@ -69,7 +72,8 @@ def frame(results: Iterable[Result], environments: Sequence[Environment] = ()) -
     """
     rows = pd.DataFrame([row(result, environments) for result in results], columns=_columns())
     numbers = ["end_to_end_time", "time_low", "time_high", "time_min", "time_p90", "time_p99", "compile_time"]
-    numbers += ["throughput", "flops_utilization", "bandwidth_utilization", "roofline_efficiency", "peak_memory"]
+    numbers += ["compile_warm", "throughput", "flops_utilization", "bandwidth_utilization", "roofline_efficiency"]
+    numbers += ["peak_memory", "steady_memory", "workspace_memory"]
     rows[numbers] = rows[numbers].astype("float64")
     rows["level"] = rows["level"].astype("Int64")
     return rows.set_index("graph_id")
@@ -94,14 +98,10 @@ def _sample(base: float, result: Result) -> Sample:
     return None, None, RUN_FAILURE if result.stage in ("run", "check") else COMPILE_FAILURE
 
 
-def _peak(result: Result) -> int | None:
-    memory = result.memory
-    return max(memory.load_peak, memory.compile_peak, memory.run_peak) if memory else None
-
-
 def _columns() -> list[str]:
     return [
         "graph_id", "graph", "subset", "compiler", "verdict", "stage", "end_to_end_time", "time_low", "time_high",
-        "time_min", "time_p90", "time_p99", "runs", "compile_time", "throughput", "flops_utilization",
-        "bandwidth_utilization", "roofline_efficiency", "peak_memory", "level", "message",
+        "time_min", "time_p90", "time_p99", "runs", "compile_time", "compile_warm", "throughput", "flops_utilization",
+        "bandwidth_utilization", "roofline_efficiency", "peak_memory", "steady_memory", "workspace_memory", "level",
+        "message",
     ]  # fmt: skip

@@ -54,6 +54,33 @@ def median_interval(seconds: np.ndarray, confidence: float = 0.95) -> tuple[floa
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
+def median_ratio(base_ns: Sequence[int], other_ns: Sequence[int]) -> float | None:
+    """Median of `other_ns` over that of `base_ns`; None where that is 0."""
+    base = median_seconds(base_ns)
+    return median_seconds(other_ns) / base if base > 0 else None
+
+
+def ratio_interval(
+    base_ns: Sequence[int], other_ns: Sequence[int], confidence: float = 0.95
+) -> tuple[float, float] | None:
+    """Percentile bootstrap interval of `median_ratio`, both sides resampled independently, with a fixed seed.
+
+    None where a side has fewer than 2 samples, or so many zeros that a ratio is not a number.
+    """
+    if min(len(base_ns), len(other_ns)) < 2 or np.quantile(base_ns, 0.01) <= 0:
+        return None
+    found = stats.bootstrap(
+        (np.asarray(base_ns, np.float64), np.asarray(other_ns, np.float64)), _ratio_of_medians,
+        confidence_level=confidence, n_resamples=RESAMPLES, method="percentile", vectorized=True,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _ratio_of_medians(base: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
+    return np.asarray(np.median(other, axis=axis) / np.median(base, axis=axis))
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """Geometric mean of positive values. Raises ValueError without values."""
     if not len(values):

@@ -3,6 +3,9 @@
 from graphnet.compilers.base import (
     DEFAULT_PASS,
     FLUSH_SUBNORMALS,
+    Accounting,
+    CachePolicy,
+    Caching,
     Coded,
     Compiler,
     Kernel,
@@ -12,6 +15,7 @@ from graphnet.compilers.base import (
     Program,
     Target,
     Tensors,
+    cache_policy,
     check_target,
 )
 from graphnet.compilers.registry import BUILTIN, Entry, check_name, get, names, split, variants, versions
@@ -20,6 +24,9 @@ __all__ = [
     "BUILTIN",
     "DEFAULT_PASS",
     "FLUSH_SUBNORMALS",
+    "Accounting",
+    "CachePolicy",
+    "Caching",
     "Coded",
     "Compiler",
     "Entry",
@@ -30,6 +37,7 @@ __all__ = [
     "Program",
     "Target",
     "Tensors",
+    "cache_policy",
     "check_name",
     "check_target",
     "get",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -122,6 +123,35 @@ class Coded(Protocol):
 
     def code(self) -> Sequence[KernelCode]:
         """One for each emitted kernel and each library call of the program."""
+
+
+@runtime_checkable
+class Accounting(Protocol):
+    """A program whose library keeps account of its memory."""
+
+    def memory(self) -> Mapping[str, int]:
+        """Bytes by the library's own names in snake case, told after the timed runs; nothing where it cannot tell."""
+
+
+@runtime_checkable
+class Caching(Protocol):
+    """A compiler that can keep compiled code on the disk from one process to the next."""
+
+    cache_by_default: bool
+    """Whether it does so for a user who sets nothing: then a cold compilation pays for writing the cache."""
+
+    def use_cache(self, folder: Path) -> None:
+        """In the child, between `configure` and `compile`: keep compiled code in `folder`, and use what is there."""
+
+
+CachePolicy = Literal["on by default", "off by default", "none"]
+
+
+def cache_policy(compiler: object) -> CachePolicy:
+    """Whether a compiler keeps compiled code from one process to the next."""
+    if not isinstance(compiler, Caching):
+        return "none"
+    return "on by default" if compiler.cache_by_default else "off by default"
 
 
 class Compiler(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,16 @@ class TorchProgram:
             to_numpy(result, ir_tensors.numpy_dtype(self.graph.type_of(name).dtype))
             for name, result in zip(self.graph.outputs, self._results, strict=True)
         ]
+
+    def memory(self) -> Mapping[str, int]:
+        """The caching allocator of a CUDA device; there is none on the CPU."""
+        if self.device.type != "cuda":
+            return {}
+        return {
+            "max_memory_allocated": torch.cuda.max_memory_allocated(self.device),
+            "memory_allocated": torch.cuda.memory_allocated(self.device),
+            "memory_reserved": torch.cuda.memory_reserved(self.device),
+        }
 
 
 def synchronize(device: torch.device) -> None:

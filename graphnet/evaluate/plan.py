@@ -39,6 +39,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Ask the program for kernel times, in a run of its own after the timed ones."""
     code: str = ""
     """Results folder that the code of the kernels is written to, last of all; `""` when it is not wanted."""
+    warm: bool = False
+    """Compile again in a new process, with the caches of compiled code that the first compilation left."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +71,7 @@ def plan(
     tolerance: int = DEFAULT_TOLERANCE,
     profile: bool = True,
     code: str = "",
+    warm: bool = False,
 ) -> list[Job]:
     """Jobs graph by graph, so that compilers which are compared run one soon after the other.
 
@@ -89,8 +92,7 @@ def plan(
         Job(
             graph=graph if isinstance(graph, Graph) else os.fspath(graph), compiler=compiler,
             target=_target_of(compiler, compilers, target or Target(), passes), dims=dict(dims or {}), seed=seed,
-            passes=tuple(passes), budget_s=budget_s, tolerance=tolerance, profile=profile,
-            code=code,
+            passes=tuple(passes), budget_s=budget_s, tolerance=tolerance, profile=profile, code=code, warm=warm,
         )
         for graph in graphs
         for compiler in dict.fromkeys(compilers)
@@ -177,7 +179,7 @@ def job_key(job: Job, name: str, digest: str) -> str:
 
     `name` tells apart graphs that compute the same; `digest` is `graph_digest`, or stands for a file that is no graph.
 
-    Budget, tolerance, profiling and code are left out: they say how well one measures, not what.
+    Budget, tolerance, profile, code and warm are left out: they say how well one measures, not what.
     """
     parts = [name, digest, job.compiler, job.target, sorted(job.dims.items()), job.seed, job.passes]
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:32]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from graphnet.compilers import Kernel, Target
+from graphnet.compilers import CachePolicy, Kernel, Target
 from graphnet.evaluate.records import CompileTime, Memory, Noise, OutputError, Stage, Timing, Verdict
 
 _MAGIC = b"GN"
@@ -58,6 +58,10 @@ class Work(_OfJob, frozen=True, kw_only=True, tag="work"):
     passes: tuple[str, ...] = ()
     code: CodePlace | None = None
     """Where the code of the kernels goes; None when it was not asked for."""
+    cache: str = ""
+    """Folder for caches of compiled code, which outlives the job; without it they go with the job's own folder."""
+    compile_only: bool = False
+    """Only compile and run once, with the compiler's cache switched on, whether it is so by default or not."""
     output_names: tuple[str, ...] = ()
     """Names of the outputs in the record (those of the graph before passes)."""
 
@@ -72,6 +76,7 @@ class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
     versions: dict[str, str] = {}
     devices: tuple[str, ...] = ("cpu",)
     """Devices that the compiler has code for."""
+    cache: CachePolicy = "none"
     threads: int = 1
     """Threads of the server process after the import; more than 1 makes forking risky."""
     preload_s: float = 0.0

@@ -22,6 +22,7 @@ from graphnet.evaluate.records import Result, Verdict
 from graphnet.evaluate.server import Server, ServerDied, ServerRefused
 from graphnet.evaluate.store import Store
 from graphnet.evaluate.supervise import Outcome, watch
+from graphnet.evaluate.warm import with_warm
 from graphnet.evaluate.worker import describe
 from graphnet.ir import fileio, finalize, sidecar
 from graphnet.ir.graph import Graph
@@ -192,7 +193,7 @@ class _Session:
         work = msgspec.structs.replace(
             _work(job, prepared.states[-1], prepared.original, reference), code=_code_place(job, prepared)
         )
-        outcome = watch(server, work, self._limits)
+        outcome = with_warm(server, work, self._limits) if job.warm else watch(server, work, self._limits)
         if problem and outcome.stage == "check":
             outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {problem}")
         if outcome.verdict in ("timeout", "crashed") and server.ready.threads > 1:
@@ -329,6 +330,8 @@ def _run_id(store: Store | None, jobs: Sequence[Job], resume: bool, machine: str
         "machine": machine,
         "packages": dict(environment.packages()),
     }
+    if any(job.warm for job in jobs):
+        settings["warm"] = "compilation too"
     if store is None:
         return f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     last = store.last_run() if resume else None
@@ -338,7 +341,7 @@ def _run_id(store: Store | None, jobs: Sequence[Job], resume: bool, machine: str
     for name, value in settings.items():
         if before.get(name) != value:
             raise UsageError(
-                f"run {run_id} was made with {name} {before.get(name)}, not {value}:"
+                f"run {run_id} was made with {name} {before.get(name, 'none')}, not {value}:"
                 " resume with that, or begin a new run"
             )
     return run_id

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -90,6 +92,15 @@ class Server:
     def pid(self) -> int:
         """Process id."""
         return self._process.pid
+
+    @contextmanager
+    def cache_folder(self) -> Iterator[str]:
+        """A new folder for caches of compiled code; it goes with the server at the latest, however we end."""
+        folder = tempfile.mkdtemp(prefix="cache-", dir=self._folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def submit(self, work: Work) -> None:
         """Begin the next job. Raises ServerDied."""

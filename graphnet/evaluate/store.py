@@ -239,6 +239,25 @@ def import_json(data: bytes) -> ResultSet:
         raise StoreError(f"a damaged set of results: {error}") from error
 
 
+def load_set(where: str | os.PathLike[str]) -> ResultSet:
+    """The newest result of every job, and the machines: of a results folder, `.db` file, database URL or `.json` file.
+
+    Raises StoreError.
+    """
+    place = os.fspath(where)
+    if "://" in place or not place.endswith(".json"):
+        with Store(place, create=False) as store:
+            return ResultSet(environments=tuple(store.environments()), results=tuple(store.results()))
+    try:
+        found = import_json(Path(place).read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot read {place}: {error.strerror or error}") from error
+    except StoreError as error:
+        raise StoreError(f"{place}: {error}") from error
+    newest = {result.job_key or index: result for index, result in enumerate(found.results)}
+    return msgspec.structs.replace(found, results=tuple(newest.values()))
+
+
 class _Tagged(msgspec.Struct):
     format: str = ""
 

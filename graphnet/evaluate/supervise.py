@@ -193,8 +193,8 @@ class _Watched:
                 seen[stage] = max(seen[stage], size)
         if not self._timeline and self._memory is None:
             return None
-        return Memory(
-            baseline=known.baseline or (self._timeline[0][1] if self._timeline else 0),
+        return msgspec.structs.replace(
+            known, baseline=known.baseline or (self._timeline[0][1] if self._timeline else 0),
             load_peak=seen["load"], compile_peak=seen["compile"], run_peak=seen["run"],
             timeline=tuple((round(at, 3), size) for at, size, _ in self._timeline),
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import statistics
@@ -14,12 +15,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphnet.compilers import Coded, Compiler, Kernel, Profiled, Program
+from graphnet.compilers import Accounting, Caching, Coded, Compiler, Kernel, Profiled, Program, cache_policy
 from graphnet.errors import DeviceNotPresent, GraphNetError, UnsupportedOp
 from graphnet.evaluate import code_files, correctness, equivalence, oracle, procfs, timing
 from graphnet.evaluate.protocol import CodePlace, Report, Work
 from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
-from graphnet.ir import sidecar, tensors
+from graphnet.ir import fills, sidecar, tensors
 from graphnet.ir.graph import Graph, Value
 from graphnet.ir.region import region_costs
 
@@ -28,6 +29,8 @@ MESSAGE_LIMIT = 2000
 _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "resource_exhausted", "cannot allocate memory", "can't allocate memory")
 SUBNORMAL_SHARE = 0.01
 LAZY_SHARE, LAZY_FLOOR_S = 0.5, 0.01
+CACHE_VARIABLES = ("XDG_CACHE_HOME", "CUDA_CACHE_PATH")
+"""Environment variables by which libraries and drivers find their caches of compiled code."""
 
 
 def run(compiler: Compiler, work: Work, send: Callable[[Report], None]) -> None:
@@ -74,6 +77,9 @@ class _Job:
         self._settings: dict[str, Any] = {}
         self._compile_time = CompileTime()
         self._buffer_seed = timing.random_seed()
+        self._parts: dict[str, int] = {}
+        self._steady = 0
+        self._allocator: dict[str, int] = {}
 
     def perform(self) -> None:
         self._enter("load")
@@ -84,15 +90,19 @@ class _Job:
         if self._work.before:
             self._compare_states()
             return
-        graph, weights, inputs = self._load()
+        graph, weights = self._load()
         self._enter("compile")
         program = self._compile(graph, weights)
         del weights
-        if self._work.oracle:
-            self._write_reference(program, inputs)
-            return
         self._enter("run")
-        measured = self._time(program, inputs)
+        if self._work.oracle:
+            self._write_reference(program, graph)
+            return
+        if self._work.compile_only:
+            self._first_run(program, graph)
+            self.send(Report(verdict="ok"))
+            return
+        measured = self._time(program, graph)
         self._enter("check")
         level = self._check(program, graph)
         self.send(self._judge(level, measured))
@@ -129,10 +139,10 @@ class _Job:
     def memory(self) -> Memory:
         """Peaks of the stages so far, the running one included."""
         self._peaks[self.stage] = max(self._peaks.get(self.stage, 0), procfs.peak_bytes())
-        return Memory(
-            baseline=self._baseline, load_peak=self._peaks.get("load", 0),
-            compile_peak=self._peaks.get("compile", 0), run_peak=self._peaks.get("run", 0),
-        )  # fmt: skip
+        peaks = {f"{stage}_peak": self._peaks.get(stage, 0) for stage in ("load", "compile", "run")}
+        return msgspec.structs.replace(
+            Memory(baseline=self._baseline, steady=self._steady, allocator=self._allocator), **peaks, **self._parts
+        )
 
     def _enter(self, stage: Stage) -> None:
         memory = self.memory() if self._peaks or stage != "load" else None
@@ -140,10 +150,10 @@ class _Job:
         self.stage = stage
         self.send(Report(stage=stage, memory=memory))
 
-    def _load(self) -> tuple[Graph, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The bound graph, its weights, and the inputs of the timed runs; configures the framework before."""
+    def _load(self) -> tuple[Graph, dict[str, np.ndarray]]:
+        """The bound graph and its weights; configures the framework before."""
         work = self._work
-        settings = self._compiler.configure(work.target)
+        settings = self._configure()
         bound = self._bound(work.graph)
         flops, size = _cost(bound)
         self._settings = _plain(settings)
@@ -151,8 +161,18 @@ class _Job:
         weights = tensors.weights(bound, work.seed)
         for name in weights:  # one at a time: never two copies of all
             weights[name] = timing.aligned_copy(weights[name], timing.buffer_offset(self._buffer_seed, name))
-        seed = oracle.check_seed(work.seed) if work.oracle else work.seed
-        return bound, weights, tensors.inputs(bound, seed)
+        self._parts["weights"] = sum(stored_bytes(bound.weights[name].dtype, array) for name, array in weights.items())
+        return bound, weights
+
+    def _configure(self) -> dict[str, Any]:
+        """Settings of the framework; caches of compiled code are where the job says, whatever is in the home folder."""
+        work, folder = self._work, Path(self._work.cache or "cache").absolute()
+        folder.mkdir(exist_ok=True)
+        os.environ |= dict.fromkeys(CACHE_VARIABLES, str(folder))
+        settings = self._compiler.configure(work.target)
+        if isinstance(self._compiler, Caching) and (self._compiler.cache_by_default or work.compile_only):
+            self._compiler.use_cache(folder)
+        return {**settings, "compile_cache": cache_policy(self._compiler)}
 
     def _bound(self, encoded: bytes) -> Graph:
         graph = msgspec.json.decode(encoded, type=Graph)
@@ -184,21 +204,41 @@ class _Job:
         self.send(Report(compile=self._compile_time, settings=self._settings))
         return program
 
-    def _time(self, program: Program, inputs: Mapping[str, np.ndarray]) -> timing.Measured:
-        """First run, warm-up and timed runs; what the program did to its inputs goes to `self._problems`."""
-        bound = timing.aligned_copies(inputs, self._buffer_seed)
+    def _first_run(self, program: Program, graph: Graph) -> dict[str, np.ndarray]:
+        """Bind and run once; returns the bound inputs, of which there is no other copy of ours during timed runs."""
+        bound = timing.aligned_copies(tensors.inputs(graph, self._work.seed), self._buffer_seed)
+        self._parts["inputs"] = sum(stored_bytes(item.dtype, bound[item.name]) for item in graph.inputs)
         program.bind(bound)
         start = _now()
         program.run()
         compile_time = msgspec.structs.replace(self._compile_time, first_run_s=_now() - start)
-        self.send(Report(compile=compile_time, quiet=True))
+        self.send(Report(compile=compile_time, quiet=not self._work.compile_only))
+        return bound
+
+    def _time(self, program: Program, graph: Graph) -> timing.Measured:
+        """First run, warm-up and timed runs; what the program did to its inputs goes to `self._problems`."""
+        bound = self._first_run(program, graph)
         measured = timing.measure(program.run, self._work.budget_s, self._buffer_seed)
         self.send(Report(timing=measured.timing, noise=measured.noise, notes=measured.notes))
-        self._problems += _changed(bound, inputs, "the timed runs")
+        self._steady = steady_bytes()
+        self._problems += _changed(bound, tensors.inputs(graph, self._work.seed), "the timed runs")
         start = _now()
-        program.outputs()
+        outputs = program.outputs()
         self.send(Report(notes=_lazy(_now() - start, measured)))
+        self._parts["outputs"] = sum(
+            stored_bytes(graph.type_of(name).dtype, array) for name, array in zip(graph.outputs, outputs, strict=False)
+        )
+        self._ask_library(program)
         return measured
+
+    def _ask_library(self, program: Program) -> None:
+        """What the library tells of its memory; a library that fails at that has done its job all the same."""
+        if not isinstance(program, Accounting):
+            return
+        try:
+            self._allocator = {str(name): int(size) for name, size in program.memory().items()}
+        except Exception as error:
+            self.send(Report(notes=(f"the library does not tell of its memory: {describe(error)}",)))
 
     def _check(self, program: Program, graph: Graph) -> int | None:
         """Run once on other inputs than the timed ones, so that outputs kept from those show; returns the level."""
@@ -243,13 +283,24 @@ class _Job:
             raise GraphNetError("there is no reference to check against")
         return oracle.read(Path(self._work.reference))
 
-    def _write_reference(self, program: Program, inputs: Mapping[str, np.ndarray]) -> None:
-        self._enter("run")
-        program.bind(inputs)
+    def _write_reference(self, program: Program, graph: Graph) -> None:
+        program.bind(tensors.inputs(graph, oracle.check_seed(self._work.seed)))
         program.run()
         self._enter("check")
         oracle.write(Path(self._work.reference), program.outputs())
         self.send(Report(verdict="ok"))
+
+
+def steady_bytes() -> int:
+    """Resident memory of this process now, without what was freed and only not given back yet."""
+    gc.collect()
+    procfs.give_back()
+    return procfs.resident_bytes(os.getpid())
+
+
+def stored_bytes(dtype: str, array: np.ndarray) -> int:
+    """Bytes of a tensor of a GraphIR dtype; numpy has a byte for each number of 4 bits. Strings count by pointers."""
+    return -(-array.size // 2) if dtype in fills.FOUR_BIT else array.nbytes
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, str | int | float | bool]:

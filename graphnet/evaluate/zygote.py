@@ -80,6 +80,7 @@ def _preload(channel: Channel, name: str) -> compilers.Compiler | None:
         Ready(
             versions=compilers.versions(compiler),
             devices=tuple(getattr(compiler, "devices", ("cpu",))),
+            cache=compilers.cache_policy(compiler),
             threads=procfs.thread_count(),
             preload_s=time.monotonic() - begin,
         )

@@ -40,7 +40,7 @@ ITEM_BYTES: Mapping[str, int] = {
     "float8e5m2fnuz": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 """Bytes of one element in a `bytes` fill and in memory (4-bit elements take one byte each)."""
-_FOUR_BIT = ("int4", "uint4", "float4e2m1")
+FOUR_BIT = ("int4", "uint4", "float4e2m1")
 _FEED, _PIECE = 1 << 16, 1 << 20
 """Bytes that go into and come out of the decompressor at once."""
 _NONFINITE = ("nan", "inf", "-inf")
@@ -111,7 +111,7 @@ def _pieces(fill: Bytes, dtype: str, count: int, where: str) -> Iterator[bytes]:
 def _check_piece(data: bytes, dtype: str, where: str) -> None:
     if dtype == "bool" and data.translate(None, b"\0\1"):
         raise GraphFormatError("a bool is one byte, 0 or 1", where=where)
-    if dtype in _FOUR_BIT and data.translate(None, bytes(range(16))):
+    if dtype in FOUR_BIT and data.translate(None, bytes(range(16))):
         raise GraphFormatError("a 4-bit element is one byte, 0 to 15", where=where)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphnet.analyze.groups import conditions
+from graphnet.analyze.memory import workspace
 from graphnet.analyze.stats import median_seconds
 from graphnet.errors import StoreError
-from graphnet.evaluate.records import Result
+from graphnet.evaluate.records import Memory, Result
 from graphnet.ir.fileio import write_atomic
 from graphnet.report.summary import summary
 
@@ -77,7 +78,10 @@ def latency_csv(results: Sequence[Result]) -> str:
 
 
 def memory_log(results: Sequence[Result]) -> str:
-    """Resident memory of each job's process: its settings, peak of each stage, then the time line."""
+    """Resident memory of each job's process: its settings, peak of each stage, what is resident after the timed runs.
+
+    Then what the library's allocator tells, by its own names, and the time line.
+    """
     lines = []
     for result in results:
         name = f"{result.graph_id or '-'} {result.graph} ({conditions(result)})"
@@ -86,7 +90,24 @@ def memory_log(results: Sequence[Result]) -> str:
             continue
         memory = result.memory
         stages = (("load", memory.load_peak), ("compile", memory.compile_peak), ("run", memory.run_peak))
-        peaks = " ".join(f"{stage}_peak={peak / MIB:.1f}MiB" for stage, peak in stages if peak)
-        lines.append(f"{name} baseline={memory.baseline / MIB:.1f}MiB {peaks}")
-        lines.extend(f"  t={seconds:.3f}s rss={size / MIB:.1f}MiB" for seconds, size in memory.timeline)
+        peaks = " ".join(f"{stage}_peak={_mib(peak)}" for stage, peak in stages if peak)
+        lines.append(f"{name} baseline={_mib(memory.baseline)} {peaks}".rstrip())
+        lines += _parts(result, memory)
+        lines.extend(f"  t={seconds:.3f}s rss={_mib(size)}" for seconds, size in memory.timeline)
     return "\n".join(lines) + "\n"
+
+
+def _parts(result: Result, memory: Memory) -> list[str]:
+    """Lines on the time after the timed runs; none for a job that did not come so far."""
+    if not memory.steady:
+        return []
+    room = workspace(result)
+    data = f"weights={_mib(memory.weights)} inputs={_mib(memory.inputs)} outputs={_mib(memory.outputs)}"
+    lines = [f"  steady={_mib(memory.steady)} {data} workspace={'unknown' if room is None else _mib(room)}"]
+    if memory.allocator:
+        lines.append("  allocator: " + " ".join(f"{name}={size}B" for name, size in sorted(memory.allocator.items())))
+    return lines
+
+
+def _mib(size: int) -> str:
+    return f"{size / MIB:.1f}MiB"

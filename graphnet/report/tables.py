@@ -16,7 +16,7 @@ from graphnet.analyze.score import scores
 from graphnet.analyze.stats import geometric_mean
 from graphnet.errors import UsageError
 from graphnet.evaluate.probe import Probe
-from graphnet.evaluate.records import Result
+from graphnet.evaluate.records import CompileTime, Result
 from graphnet.ir.graph import Graph
 from graphnet.report.grid import BASELINE, grid
 
@@ -41,18 +41,39 @@ def summary_table(results: Sequence[Result], baseline: str = BASELINE) -> Group:
 
 
 def verdict_table(results: Sequence[Result]) -> Table:
-    """Compilers by verdicts, with the share that is ok and the geometric mean of compile time."""
+    """Compilers by verdicts, with the share that is ok and the geometric mean of compile time.
+
+    Of warm compilation, where there was some, the mean is over graphs that were compiled both ways, and so is that of
+    the cold one beside it.
+    """
     verdicts = list(dict.fromkeys(result.verdict for result in results))
+    warm = any(result.warm_compile for result in results)
+    columns = ("compile cold (s)", "compile warm (s)", "cache") if warm else ("compile time (s)",)
     table = Table(title="Verdicts", title_justify="left")
-    for name in ("compiler", *verdicts, "ok share", "compile time (s)"):
+    for name in ("compiler", *verdicts, "ok share", *columns):
         table.add_column(name, justify="left" if name == "compiler" else "right")
     for name, mine in by_column(results).items():
         counts = [sum(result.verdict == verdict for result in mine) for verdict in verdicts]
         share = sum(result.verdict == "ok" for result in mine) / len(mine)
-        totals = [result.compile.total_s for result in mine if result.compile and result.compile.total_s > 0]
-        mean = f"{geometric_mean(totals):.2f}" if totals else "-"
-        table.add_row(Text(name), *map(str, counts), f"{share:.1%}", mean)
+        cells = _compile_cells(mine) if warm else [_mean_seconds([result.compile for result in mine])]
+        table.add_row(Text(name), *map(str, counts), f"{share:.1%}", *map(Text, cells))
     return table
+
+
+def _compile_cells(results: Sequence[Result]) -> list[str]:
+    """Means of cold and warm compilation over the graphs that have both, and the library's policy of caching."""
+    both = [result for result in results if result.compile and result.warm_compile]
+    policies = dict.fromkeys(str(result.settings.get("compile_cache", "unknown")) for result in both)
+    return [
+        _mean_seconds([result.compile for result in both]),
+        _mean_seconds([result.warm_compile for result in both]),
+        ", ".join(policies) or "-",
+    ]
+
+
+def _mean_seconds(times: Sequence[CompileTime | None]) -> str:
+    totals = [time.total_s for time in times if time and time.total_s > 0]
+    return f"{geometric_mean(totals):.2f}" if totals else "-"
 
 
 def coverage_table(results: Sequence[Result]) -> Table | None:

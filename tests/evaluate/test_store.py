@@ -23,7 +23,7 @@ from graphnet.evaluate.records import (
     Result,
     Timing,
 )
-from graphnet.evaluate.store import Store, export_json, import_json
+from graphnet.evaluate.store import Store, export_json, import_json, load_set
 
 MACHINE = Environment(key="abc", cpu_model="cpu", cpu_count=2, memory_bytes=1 << 34, os="Linux", python="3.11.9")
 
@@ -229,3 +229,33 @@ def test_every_field_survives(store: Store, run_id: str) -> None:
     (back,) = store.results()
     for field in msgspec.structs.fields(Result):
         assert getattr(back, field.name) == getattr(item, field.name), field.name
+
+
+def test_a_set_is_read_from_a_folder_a_file_or_an_export(tmp_path: Path, store: Store, run_id: str) -> None:
+    added = [result(run_id, f"key{i}") for i in range(2)]
+    for item in added:
+        store.add(item)
+    store.add_environment(MACHINE)
+    older = msgspec.structs.replace(added[0], message="older")
+    (tmp_path / "set.json").write_bytes(export_json([older, *added], [MACHINE]))
+    for place in (tmp_path / "results", tmp_path / "results" / "results.db", tmp_path / "set.json"):
+        found = load_set(place)
+        assert list(found.results) == added, "the newest of each job"
+        assert found.environments == (MACHINE,)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("absent.json", None, "cannot read .*absent.json: No such file"),
+        ("odd.json", b"{}", "odd.json: not a set of results"),
+        ("torn.json", b'{"format": "graphnet-results/1", "results": [', "torn.json: not a set of results"),
+        ("absent", None, "no results at .*absent/results.db"),
+        ("odd.db", b"no database" * 100, "odd.db: "),
+    ],
+)
+def test_a_set_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(StoreError, match=message):
+        load_set(tmp_path / name)

@@ -60,6 +60,27 @@ def test_memory_log_tells_peaks_and_what_was_not_measured() -> None:
     ]
 
 
+def test_memory_log_tells_the_parts_after_the_timed_runs() -> None:
+    assert RESULT.memory is not None
+    memory = msgspec.structs.replace(
+        RESULT.memory,
+        steady=6 << 20,
+        weights=2 << 20,
+        inputs=1 << 20,
+        outputs=1 << 19,
+        allocator={"temp": 5, "args": 7},
+    )
+    lines = files.memory_log([msgspec.structs.replace(RESULT, memory=memory)]).splitlines()
+    assert lines[1:3] == [
+        "  steady=6.0MiB weights=2.0MiB inputs=1.0MiB outputs=0.5MiB workspace=1.5MiB",
+        "  allocator: args=7B temp=5B",
+    ]
+    memory = msgspec.structs.replace(memory, weights=5 << 20, allocator={})
+    lines = files.memory_log([msgspec.structs.replace(RESULT, memory=memory)]).splitlines()
+    assert lines[1].endswith("workspace=unknown")
+    assert lines[2] == "  t=0.500s rss=3.0MiB"
+
+
 def test_each_compiler_gets_a_folder(tmp_path: Path) -> None:
     written = files.write([RESULT, FAILED], tmp_path)
     assert sorted(str(path.relative_to(tmp_path)) for path in written) == [

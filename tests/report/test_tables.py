@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from graphnet.compilers import Kernel, Target
 from graphnet.errors import UsageError
 from graphnet.evaluate.probe import Probe
-from graphnet.evaluate.records import Result, Timing
+from graphnet.evaluate.records import CompileTime, Result, Timing
 from graphnet.ir.graph import Graph, Input
 from graphnet.report import tables
 
@@ -90,6 +90,22 @@ def test_coverage_is_of_end_to_end_time() -> None:
         "jax", "1", "90%", "90%", "90%", "75%",
     ]  # fmt: skip
     assert tables.coverage_table([record("torch", 4.0)]) is None
+
+
+def test_verdicts_show_cold_and_warm_compilation_over_the_same_graphs() -> None:
+    def compiled(graph: str, cold: float, warm: float | None) -> Result:
+        return msgspec.structs.replace(
+            record("jax", 2.0, graph=graph), compile=CompileTime(compile_s=cold), settings={"compile_cache": "none"},
+            warm_compile=None if warm is None else CompileTime(compile_s=warm),
+        )  # fmt: skip
+
+    def cells(*results: Result) -> list[str]:
+        (line,) = [line for line in shown(tables.verdict_table(results)).splitlines() if "jax" in line]
+        return [cell.strip() for cell in line.strip("│").split("│")][3:]
+
+    assert cells(compiled("a", 4, None), compiled("b", 1, None)) == ["2.00"]
+    assert cells(compiled("a", 4, 2), compiled("b", 1, None)) == ["4.00", "2.00", "none"], "b was not compiled warm"
+    assert cells(compiled("a", 4, 2), compiled("b", 1, 0.5)) == ["2.00", "1.00", "none"]
 
 
 def test_compilers_show_devices_and_what_is_absent() -> None:

@@ -1,4 +1,4 @@
-"""TorchInductor (`inductor`) through `torch.compile(fullgraph=True)`, compiled anew each time: all caches are off."""
+"""TorchInductor (`inductor`) through `torch.compile(fullgraph=True)`; its caches are off, or in a folder of the job."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -42,6 +43,10 @@ class Inductor:
     name = "inductor"
     packages = ("torch",)
     devices = ("cpu", "cuda", "metal")
+    cache_by_default = True
+
+    def __init__(self) -> None:
+        self._cache: Path | None = None
 
     def preload(self) -> None:
         """Importing this module imported Dynamo and Inductor; find out the rest of the toolchain once for all jobs.
@@ -70,9 +75,14 @@ class Inductor:
             **settings,
             "freezing": inductor_config.freezing,
             "mode": _mode(target),
-            "caches": False,
             "fullgraph": True,
         }
+
+    def use_cache(self, folder: Path) -> None:
+        """Inductor's and AOTAutograd's caches, which are on unless one turns them off."""
+        inductor_config.fx_graph_cache = True
+        functorch_config.enable_autograd_cache = True
+        self._cache = folder
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> InductorProgram:
         """Lower and compile (Inductor compiles when called, so the program is called once, on the graph's inputs).
@@ -82,7 +92,7 @@ class Inductor:
         device, start = torch_device(target), time.perf_counter()
         module = lower(graph, tensors).to(device)
         spent = time.perf_counter() - start
-        with tempfile.TemporaryDirectory(prefix="graphnet-inductor-") as folder, _cache_in(folder):
+        with tempfile.TemporaryDirectory(prefix="graphnet-inductor-") as folder, _cache_in(str(self._cache or folder)):
             program = InductorProgram(graph, module, device, _mode(target))
         program.lower_s = spent
         return program

@@ -147,6 +147,11 @@ class IreeProgram:
         names = {node.name for node in self._graph.nodes}
         return profile(recording, self._imported, _flags(self._target), _pool(self._target), names)
 
+    def memory(self) -> Mapping[str, int]:
+        """Counts of the device's allocator since it was opened; weights that it takes in place are not among them."""
+        allocator = self._device.allocator
+        return dict(allocator.statistics) if allocator.has_statistics else {}
+
     def code(self) -> Sequence[KernelCode]:
         """Code of every dispatch, from a compilation of its own."""
         with tempfile.TemporaryDirectory(prefix="graphnet-iree-") as folder:

@@ -22,6 +22,7 @@ from graphnet.lower.jax.graph import carrier, lower, node_of
 PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "metal": "METAL"}
 FLAGS = ("xla_cpu_enable_fast_math", "xla_cpu_enable_fast_min_max")
 """XLA's numerics flags, stated so that neither its defaults nor the environment decide."""
+MEMORY_SIZES = ("argument_size", "output_size", "alias_size", "temp_size", "generated_code_size", "peak_memory")
 
 
 class Jax:
@@ -30,6 +31,7 @@ class Jax:
     name = "jax"
     packages = ("jax", "jaxlib")
     devices = ("cpu", "cuda", "metal")
+    cache_by_default = False
 
     def preload(self) -> None:
         """Importing this module imported the framework; its backend, which has threads, starts in the child."""
@@ -68,6 +70,17 @@ class Jax:
             "compilation_cache": False,
             "xla_flags": os.environ["XLA_FLAGS"],
         }
+
+    def use_cache(self, folder: Path) -> None:
+        """JAX's compilation cache, also for programs that it takes for too small or too quick to keep."""
+        settings = {
+            "jax_enable_compilation_cache": True,
+            "jax_compilation_cache_dir": str(folder),
+            "jax_persistent_cache_min_compile_time_secs": 0.0,
+            "jax_persistent_cache_min_entry_size_bytes": -1,
+        }
+        for name, value in settings.items():
+            jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> JaxProgram:
         """Trace, then compile. Raises UnsupportedOp, DeviceNotPresent."""
@@ -162,6 +175,15 @@ class JaxProgram:
     def kernels(self) -> Sequence[Kernel]:
         """Time by HLO instruction over a few profiled runs, with the graph's nodes that each covers."""
         return profile(self.run, self.hlo(), partial(node_of, self.nodes))
+
+    def memory(self) -> Mapping[str, int]:
+        """XLA's plan for one inference: `temp_size` is what it needs beside arguments and outputs."""
+        analysis = self.compiled.memory_analysis()
+        return {
+            name: int(getattr(analysis, f"{name}_in_bytes"))
+            for name in MEMORY_SIZES
+            if hasattr(analysis, f"{name}_in_bytes")
+        }
 
     def code(self) -> Sequence[KernelCode]:
         """Code by HLO instruction, as the profile has it, from a compilation of its own. Raises ToolNotFound."""

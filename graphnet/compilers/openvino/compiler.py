@@ -50,6 +50,7 @@ with _without_converter():
 DEVICES = {"cpu": "CPU", "intel-gpu": "GPU"}
 """OpenVINO's names of the devices."""
 _CONFIG = "config."
+MEMORY_STATISTICS = "GPU_MEMORY_STATISTICS"
 _OURS = ("INFERENCE_NUM_THREADS", "INFERENCE_PRECISION_HINT", "CPU_DENORMALS_OPTIMIZATION", "CACHE_DIR")
 """Properties that the target decides."""
 _PACKED = ("int4", "uint4", "float4e2m1")
@@ -90,6 +91,10 @@ class OpenVino:
     name = "openvino"
     packages = ("openvino", "onnx")
     devices = tuple(DEVICES)
+    cache_by_default = False
+
+    def __init__(self) -> None:
+        self._cache: Path | None = None
 
     def preload(self) -> None:
         """Importing this module imported the library; plugins and their threads come in the child."""
@@ -119,13 +124,17 @@ class OpenVino:
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> OpenVinoProgram:
         """Write the graph as ONNX, import and compile it. Raises UnsupportedOp, UsageError."""
-        return OpenVinoProgram(graph, tensors, target)
+        return OpenVinoProgram(graph, tensors, target, {"CACHE_DIR": str(self._cache)} if self._cache else {})
+
+    def use_cache(self, folder: Path) -> None:
+        """The cache of compiled models (`CACHE_DIR`)."""
+        self._cache = folder
 
 
 class OpenVinoProgram:
     """An inference request that reads the caller's buffers and writes to those that it allocated when it was made."""
 
-    def __init__(self, graph: Graph, tensors: Tensors, target: Target) -> None:
+    def __init__(self, graph: Graph, tensors: Tensors, target: Target, extra: Mapping[str, Any]) -> None:
         self._graph, self._target = graph, target
         start = time.perf_counter()
         written_out = _misread(graph)
@@ -137,7 +146,7 @@ class OpenVinoProgram:
         self._imported = _read(self._core, model, self._written)
         for change in _passes(target):
             change(self._imported)
-        self._compiled = _compile(self._core, self._imported, target, self._written)
+        self._compiled = _compile(self._core, self._imported, target, self._written, extra)
         self.details = _effective(self._compiled)
         self.details |= {"decomposed": ", ".join(written_out)} if written_out else {}
         self.details |= {"axis_as_attribute": "DFT"} if any(node.op == "DFT" for node in graph.nodes) else {}
@@ -164,6 +173,13 @@ class OpenVinoProgram:
             _array(self._request.get_output_tensor(index), self._graph.type_of(name).dtype)
             for index, name in enumerate(self._graph.outputs)
         ]
+
+    def memory(self) -> Mapping[str, int]:
+        """What the plugin says of a GPU's memory, by kind; the one for CPUs says nothing."""
+        device = _device(self._target)
+        if MEMORY_STATISTICS not in self._core.get_property(device, "SUPPORTED_PROPERTIES"):
+            return {}
+        return {str(kind): int(size) for kind, size in self._core.get_property(device, MEMORY_STATISTICS).items()}
 
     def kernels(self) -> Sequence[Kernel]:
         """Mean time of each executed node over a few runs of a second compilation, which counts."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import packages_distributions
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when the library is loaded
@@ -44,6 +45,7 @@ class TensorFlow:
     name = "tensorflow"
     packages = (_distribution(),)
     devices = ("cpu", "cuda")
+    cache_by_default = False
 
     def preload(self) -> None:
         """Importing this module imported the framework; its runtime, which has threads, starts in the child."""
@@ -77,6 +79,11 @@ class TensorFlow:
             "flush_subnormals": FLUSH_SUBNORMALS,
             "xla_flags": os.environ["XLA_FLAGS"],
         }
+
+    def use_cache(self, folder: Path) -> None:
+        """The persistent cache of XLA's programs; TensorFlow reads its flags when it first compiles."""
+        given = os.environ.get("TF_XLA_FLAGS", "")
+        os.environ["TF_XLA_FLAGS"] = f"{given} --tf_xla_persistent_cache_directory={folder}".lstrip()
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TensorFlowProgram:
         """Trace, then run once, which compiles. Raises UnsupportedOp, DeviceNotPresent."""
@@ -169,6 +176,13 @@ class TensorFlowProgram:
         if self.lowered.jit:
             return profile_xla(self.run, self.hlo(), belongs_to)
         return profile_operations(self.run, self.graph, belongs_to)
+
+    def memory(self) -> Mapping[str, int]:
+        """What a GPU's allocator has given out: now, and at most; the one for CPUs (2.21) misses what is small."""
+        if self.device == "/CPU:0":
+            return {}
+        found: Mapping[str, int] = tf.config.experimental.get_memory_info(self.device.strip("/"))
+        return found
 
     def code(self) -> Sequence[KernelCode]:
         """Code by HLO instruction; without XLA, TensorFlow's own kernels by operation. Raises ToolNotFound."""

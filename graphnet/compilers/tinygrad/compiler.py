@@ -9,7 +9,7 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,12 +51,13 @@ class Tinygrad:
     name = "tinygrad"
     packages = ("tinygrad", "onnx")
     devices = tuple(DEVICES)
+    cache_by_default = True
 
     def preload(self) -> None:
         """Importing this module imported the framework; it opens devices when they are first used."""
 
     def configure(self, target: Target) -> dict[str, Any]:
-        """Caches off, float32 kept, the device opened. Raises DeviceNotPresent, UsageError."""
+        """Cache off, float32 kept, the device opened. Raises DeviceNotPresent, UsageError."""
         check_target(self.name, target, ("beam",))
         backend = DEVICES.get(target.device)
         if backend is None:
@@ -64,7 +65,7 @@ class Tinygrad:
         if target.device == "cpu":
             os.environ["CC"] = find_clang()
         settings = {
-            "DEV": backend.name, "BEAM": _beam(target), "CACHELEVEL": 0, "CCACHE": 0, "IGNORE_BEAM_CACHE": 1,
+            "DEV": backend.name, "BEAM": _beam(target), "CACHELEVEL": 0, "IGNORE_BEAM_CACHE": 0,
             "NUM_CPU_THREADS": 1, "PARALLEL": 0, "FLOAT16": 0, "ALLOW_TF32": 0, "DEFAULT_FLOAT": "float32",
         }  # fmt: skip
         for name, value in settings.items():
@@ -80,8 +81,12 @@ class Tinygrad:
             "beam": _beam(target),
             "precision": "float32",
             "flush_subnormals": flushed,
-            "cache": False,
         }
+
+    def use_cache(self, folder: Path) -> None:
+        """The database of compiled kernels and found schedules, at the level that is tinygrad's default."""
+        helpers.CACHEDB = str(folder / "cache.db")
+        helpers.ContextVar._cache["CACHELEVEL"].value = 2
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TinygradProgram:
         """Read the model, put the weights on the device, call the JIT twice. Raises UnsupportedOp."""
@@ -126,6 +131,10 @@ class TinygradProgram:
             self._to_array(output, self._graph.type_of(name))
             for output, name in zip(self._outputs, self._graph.outputs, strict=True)
         ]
+
+    def memory(self) -> Mapping[str, int]:
+        """Bytes in buffers that are alive, on all devices (files of weights count as one)."""
+        return {"mem_used": int(helpers.GlobalCounters.mem_used)}
 
     def kernels(self) -> Sequence[Kernel]:
         """Time of each kernel of the captured JIT over a few runs."""

@@ -16,7 +16,7 @@ from graphnet.compilers.tvm.importer import composites, import_graph
 from graphnet.compilers.tvm.lower import Lowered, check_passes, finish, known_passes, lower
 from graphnet.compilers.tvm.math import use_vector_math
 from graphnet.compilers.tvm.nodes import called_kernels, completed
-from graphnet.compilers.tvm.profile import kernel_times
+from graphnet.compilers.tvm.profile import kernel_times, planned_storage
 from graphnet.compilers.tvm.target import KINDS, Machine, flush_subnormals, machine, set_threads
 from graphnet.compilers.tvm.tune import seconds
 from graphnet.errors import UsageError
@@ -111,6 +111,10 @@ class TvmProgram:
     def kernels(self) -> Sequence[Kernel]:
         """Mean time of each kernel over a few runs, with the nodes that it covers."""
         return kernel_times(self._machine, self.run, self._kernels)
+
+    def memory(self) -> Mapping[str, int]:
+        """The storages of one inference together; weights, which are constants, and inputs are not among them."""
+        return {"planned_storage": planned_storage(self._machine, self.run)}
 
     def code(self) -> Sequence[KernelCode]:
         """Code of each kernel of the virtual machine."""

@@ -1,16 +1,20 @@
-"""Times of a program's kernels, by the virtual machine's instrument."""
+"""Times of a program's kernels and the storage that it asks for, by the virtual machine's instrument."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from graphnet.compilers import Kernel
 
 PROFILED_RUNS = 10
 SECONDS = 20.0
 _OVERHEAD_PREFIX = "vm.builtin."
+_ALLOCATE = "vm.builtin.alloc_storage"
 
 
 def kernel_times(machine: Any, run: Callable[[], None], kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Kernel]:
@@ -32,6 +36,24 @@ def kernel_times(machine: Any, run: Callable[[], None], kernels: Sequence[tuple[
     for name, covered in kernels:
         nodes.setdefault(name, []).append(covered)
     return recorder.rows(count, nodes)
+
+
+def planned_storage(machine: Any, run: Callable[[], None]) -> int:
+    """Bytes of the storages that one inference allocates, as TVM's memory planning shares them between tensors."""
+    sizes: list[int] = []
+
+    def note(_function: Any, symbol: str, before: bool, _result: Any, *arguments: Any) -> int:
+        if before and symbol == _ALLOCATE:
+            _, shape, _, dtype, _ = arguments
+            sizes.append(math.prod(map(int, shape)) * np.dtype(str(dtype)).itemsize)
+        return 0
+
+    machine.set_instrument(note)
+    try:
+        run()
+    finally:
+        machine.set_instrument(_nothing)
+    return sum(sizes)
 
 
 def _nothing(*_: Any) -> int:
