@@ -142,7 +142,7 @@ def slugs(rows: Mapping[Key, Result]) -> dict[Key, str]:
     named = {}
     for row, result in rows.items():
         name = result.graph_id or result.graph
-        slug = visible(f"{name} {sizes(result)}" if counts[name] > 1 else name, NAME_LIMIT)
+        slug = visible(f"{name} {sizes(result)}".rstrip() if counts[name] > 1 else name, NAME_LIMIT)
         taken[slug] += 1
         named[row] = slug if taken[slug] == 1 else f"{slug} ~{taken[slug]}"
     return named

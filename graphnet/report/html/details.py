@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -43,6 +43,34 @@ class OutputRow(msgspec.Struct, frozen=True, array_like=True):
     max_rel: float | None
 
 
+class Quality(Protocol):
+    """What the page shows of the code that was emitted for a job; None is unknown. Shares are 0 to 1."""
+
+    @property
+    def saturation(self) -> float | None:
+        """Instructions per cycle of the hot loops over the dispatch width."""
+
+    @property
+    def vector_share(self) -> float | None:
+        """Vector instructions among the floating-point ones."""
+
+    @property
+    def fma_share(self) -> float | None:
+        """Multiply-adds among the floating-point instructions."""
+
+    @property
+    def width_share(self) -> float | None:
+        """Vector width used over the widest available."""
+
+    @property
+    def spills(self) -> int | None:
+        """Loads and stores of the stack in loops."""
+
+    @property
+    def library_share(self) -> float | None:
+        """Share of the kernels' time that is spent in library calls."""
+
+
 class Detail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """More of one result. Times in seconds if not said otherwise."""
 
@@ -59,6 +87,8 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Microseconds per inference by operator."""
     outputs: tuple[OutputRow, ...] = ()
     allocator: dict[str, int] = {}
+    quality: dict[str, float] = {}
+    """Members of `Quality` that are known."""
     settings: int = 0
     """Index into `Details.settings`."""
 
@@ -71,15 +101,20 @@ class Details(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[tuple[tuple[Detail | None, ...], ...], ...]
 
 
-def details(results: Sequence[Result], baseline: str, graphs: Mapping[str, GraphFacts]) -> Details:
-    """Details of all results; `graphs` are facts by structure hash."""
+def details(
+    results: Sequence[Result],
+    baseline: str,
+    graphs: Mapping[str, GraphFacts],
+    quality: Mapping[str, Quality],
+) -> Details:
+    """Details of all results; `graphs` are facts by structure hash, `quality` is of the code by job key."""
     known: dict[tuple[tuple[str, str], ...], int] = {}
     groups = []
     for mine in by_settings(results).values():
         columns = [{key(result): result for result in column} for column in ordered_columns(mine, baseline).values()]
         groups.append(
             tuple(
-                tuple(_detail(found[row], graphs, known) if row in found else None for found in columns)
+                tuple(_detail(found[row], graphs, quality, known) if row in found else None for found in columns)
                 for row in ordered_rows(mine)
             )
         )
@@ -87,8 +122,11 @@ def details(results: Sequence[Result], baseline: str, graphs: Mapping[str, Graph
 
 
 def _detail(
-    result: Result, graphs: Mapping[str, GraphFacts], known: dict[tuple[tuple[str, str], ...], int]
-) -> Detail:  # fmt: skip
+    result: Result,
+    graphs: Mapping[str, GraphFacts],
+    quality: Mapping[str, Quality],
+    known: dict[tuple[tuple[str, str], ...], int],
+) -> Detail:
     kernels = sorted(result.kernels, key=lambda kernel: -kernel.total_us)
     operators = operator_times(kernels, graphs.get(result.structure_hash))
     settings = tuple(settings_of(result).items())
@@ -107,6 +145,7 @@ def _detail(
         ),
         allocator={visible(name, NAME_LIMIT): size for name, size in result.memory.allocator.items()}
         if result.memory else {},
+        quality=_quality(quality[result.job_key]) if result.job_key in quality else {},
         settings=known.setdefault(settings, len(known)),
     )  # fmt: skip
 
@@ -117,6 +156,11 @@ def settings_of(result: Result) -> dict[str, str]:
     asked: dict[str, Any] = {"target": target.spec, **target.options, "passes": " > ".join(target.passes)}
     shown = {name: value for name, value in asked.items() if value != ""} | result.settings
     return {visible(name, NAME_LIMIT): visible(_plain(value)) for name, value in shown.items()}
+
+
+def _quality(found: Quality) -> dict[str, float]:
+    names = ("saturation", "vector_share", "fma_share", "width_share", "spills", "library_share")
+    return {name: value for name in names if (value := getattr(found, name)) is not None}
 
 
 def _plain(value: str | int | float | bool) -> str:

@@ -21,7 +21,7 @@ from graphnet.ir.graph import Graph
 from graphnet.report.grid import BASELINE
 from graphnet.report.html import graphs as graph_files
 from graphnet.report.html.data import overview
-from graphnet.report.html.details import details
+from graphnet.report.html.details import Quality, details
 from graphnet.report.html.strings import LANGUAGES, texts
 from graphnet.report.html.text import script_json
 
@@ -46,12 +46,14 @@ def build(
     baseline: str = BASELINE,
     language: str = "en",
     graphs: Iterable[Graph] = (),
-    figures: Mapping[str, Any] | None = None,
+    quality: Mapping[str, Quality] | None = None,
+    figures: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The page as HTML.
 
-    `graphs` lend their tier and operators to results of the same structure hash. `figures` are Plotly figures as
-    `{"data": ..., "layout": ...}`; `roofline` is shown if it is there. Raises UsageError: no results, none of the
+    `graphs` lend their tier and operators to results of the same structure hash. `quality` is of the emitted code by
+    job key. `figures` has a mapping for each group of `groups.by_settings`, in their order; its `roofline`, a Plotly
+    figure as `{"data": ..., "layout": ...}`, is shown if it is there. Raises UsageError: no results, none of the
     baseline, or a language that the page does not speak.
     """
     _check(results, baseline, language)
@@ -63,8 +65,8 @@ def build(
         policy=_policy(plotly, script), style=Markup(_asset("style.css")), plotly=plotly, script=script,
         strings=Markup(script_json({name: texts(name) for name in LANGUAGES})),
         overview=Markup(script_json(overview(results, environments, baseline, known))),
-        details=Markup(script_json(details(results, baseline, known))),
-        figures=Markup(script_json(dict(figures or {}))), version=version("graphnet-eval"),
+        details=Markup(script_json(details(results, baseline, known, quality or {}))),
+        figures=Markup(script_json([dict(figure) for figure in figures])), version=version("graphnet-eval"),
     )  # fmt: skip
 
 

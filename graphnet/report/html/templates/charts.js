@@ -168,15 +168,19 @@ function paybackFigure() {
   return { data, layout: layout({ xaxis: logAxis(say("compile_axis"), spent), yaxis: logAxis(say("payback_axis"), needed), hovermode: "closest" }) };
 }
 
-// A figure that was made outside: its data as it is, on the page's own ground.
-function givenFigure(name) {
-  const figure = FIGURES[name], base = layout({});
+// A figure that was made outside, on the page's own ground; traces of compilers look as they do everywhere.
+function givenFigure(figure) {
+  const base = layout({}), data = figure.data.map((trace) => {
+    if (!COMPILERS.includes(trace.name)) return trace;
+    const { color, symbol } = styleOf(trace.name);
+    return { ...trace, name: brief(trace.name), marker: { ...trace.marker, color, symbol } };
+  });
   const merged = { ...figure.layout, ...base, margin: figure.layout?.margin ?? base.margin };
   for (const key of Object.keys(merged).filter((key) => /^[xy]axis\d*$/.test(key)))
     merged[key] = { ...axis(""), ...merged[key], gridcolor: token("--line"), linecolor: token("--line"), zerolinecolor: token("--line") };
   delete merged.template;
   delete merged.title;
-  return { data: figure.data, layout: merged };
+  return { data, layout: merged };
 }
 
 function latencyFigure(row) {
@@ -197,7 +201,7 @@ function latencyFigure(row) {
       cliponaxis: false, showlegend: false, hoverinfo: "skip",
     });
   });
-  return { data, layout: layout({ xaxis: logAxis(say("latency_axis"), all.map((value, i) => (i % 2 ? value * 1.25 : value))), yaxis: axis("", { type: "category", autorange: "reversed" }), hovermode: "closest" }) };
+  return { data, layout: layout({ xaxis: logAxis(say("latency_axis"), all.map((value, i) => (i % 2 ? value * (narrow() ? 2.5 : 1.25) : value))), yaxis: axis("", { type: "category", autorange: "reversed" }), hovermode: "closest" }) };
 }
 
 // Sequential lightness within each hue, so that neighbours differ without colour too.

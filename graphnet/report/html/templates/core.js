@@ -38,11 +38,15 @@ function h(tag, attributes = {}, ...children) {
 
 const FIGURE_SPACE = "\u2007", POINT_SPACE = "\u2008";
 
-// Three significant digits, padded so that decimal points stand below each other in a right-aligned column.
-function aligned(value, decimals, most) {
-  const text = value.toFixed(decimals);
-  return text + (decimals ? "" : POINT_SPACE) + FIGURE_SPACE.repeat(most - decimals);
+// Milliseconds with three significant digits, padded so that decimal points stand below each other in a right-aligned
+// column whose longest fraction has `most` digits.
+function milliseconds(seconds, most = 3) {
+  const value = seconds * 1e3, decimals = decimalsOf(value, 3);
+  if (!most) return value.toFixed(0);
+  return value.toFixed(decimals) + (decimals ? "" : POINT_SPACE) + FIGURE_SPACE.repeat(most - decimals);
 }
+
+const longestFraction = (all) => Math.max(0, ...all.filter((s) => s !== undefined && s !== null).map((s) => decimalsOf(s * 1e3, 3)));
 
 function decimalsOf(value, most) {
   if (value === 0) return 0;
@@ -50,8 +54,7 @@ function decimalsOf(value, most) {
 }
 
 const three = (value, most = 3) => (value === 0 ? "0" : value.toFixed(decimalsOf(value, most)));
-const milliseconds = (seconds) => aligned(seconds * 1e3, decimalsOf(seconds * 1e3, 3), 3);
-const times = (value) => (value < 0.1 ? value.toFixed(3) : value < 100 ? value.toFixed(2) : value.toFixed(0)) + "×";
+const times = (value) => (value < 0.01 ? value.toFixed(3) : value < 100 ? value.toFixed(2) : value.toFixed(0)) + "×";
 const percent = (value, decimals = 0) => (value * 100).toFixed(decimals) + " %";
 const MIB = 1048576;
 

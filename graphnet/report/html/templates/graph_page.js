@@ -40,11 +40,13 @@ function graphFacts(row) {
 
 function latencySection(row) {
   const columns = group().columns.map((_, column) => column).filter((column) => row.cells[column]);
+  const fractions = Object.fromEntries(["median", "fastest", "p90", "p99"].map((name) =>
+    [name, longestFraction(columns.map((column) => row.cells[column][name]))]));
   const rows = columns.map((column) => {
     const cell = row.cells[column], timed = cell.median !== undefined;
-    const ms = (value) => (timed ? milliseconds(value) : null);
+    const ms = (name) => (timed ? milliseconds(cell[name], fractions[name]) : null);
     const baseline = group().baseline_columns.includes(column);
-    return [columnHead(column), verdictText(cell), ms(cell.median), timed ? `${three(cell.low * 1e3)} – ${three(cell.high * 1e3)}` : null, ms(cell.fastest), ms(cell.p90), ms(cell.p99),
+    return [columnHead(column), verdictText(cell), ms("median"), timed ? `${three(cell.low * 1e3)} – ${three(cell.high * 1e3)}` : null, ms("fastest"), ms("p90"), ms("p99"),
       timed ? String(cell.runs) : null, cell.speedup === undefined ? null : times(cell.speedup), cell.compile === undefined ? null : time(cell.compile),
       cell.warm_compile === undefined ? null : time(cell.warm_compile),
       cell.payback !== undefined ? runs(cell.payback) : !baseline && cell.speedup !== undefined && cell.compile !== undefined ? say("never") : null];
@@ -64,8 +66,9 @@ function timeSection(row, more) {
   const lists = profiled.map((column) => {
     const detail = more[column], median_us = (row.cells[column].median ?? 0) * 1e6;
     const share = (value) => (median_us ? percent(value / median_us, 1) : null);
-    const rows = detail.kernels.map(([name, nodes, calls, microseconds]) => [name, nodes, String(calls), milliseconds(microseconds / 1e6), share(microseconds)]);
-    if (detail.more_kernels) rows.push([say("more_kernels", { n: detail.more_kernels }), "", null, milliseconds(detail.more_microseconds / 1e6), share(detail.more_microseconds)]);
+    const most = longestFraction([...detail.kernels.map((kernel) => kernel[3] / 1e6), (detail.more_microseconds ?? 0) / 1e6]);
+    const rows = detail.kernels.map(([name, nodes, calls, microseconds]) => [name, nodes, String(calls), milliseconds(microseconds / 1e6, most), share(microseconds)]);
+    if (detail.more_kernels) rows.push([say("more_kernels", { n: detail.more_kernels }), "", null, milliseconds(detail.more_microseconds / 1e6, most), share(detail.more_microseconds)]);
     const count = detail.kernels.length + (detail.more_kernels ?? 0);
     return h("details", {}, h("summary", {}, swatch(group().columns[column]), say("kernels_of", { name: group().columns[column], n: count })),
       plainTable(say("kernels"), [say("kernel"), say("nodes"), say("calls"), say("time") + " (ms)", say("share")], rows, { wide: [1] }));
@@ -84,12 +87,15 @@ function errorSection(more) {
     [say("compiler"), say("output"), say("dtype"), say("level"), say("max_abs"), say("max_rel")], rows, { left: [1, 2] }));
 }
 
+const QUALITY_PARTS = ["saturation", "vector_share", "fma_share", "width_share", "spills", "library_share"];
+
 function qualitySection(more) {
-  const rows = more.flatMap((detail, column) => (detail?.quality ? [[columnHead(column), detail.quality]] : []));
-  if (!rows.length) return null;
-  const names = [...new Set(rows.flatMap(([, quality]) => Object.keys(quality)))];
-  return section("graph-quality", say("quality"), null,
-    plainTable(say("quality"), [say("compiler"), ...names.map((name) => say("quality_" + name))], rows.map(([head, quality]) => [head, ...names.map((name) => quality[name] ?? null)])));
+  const found = more.map((detail, column) => [column, detail?.quality]).filter(([, quality]) => quality);
+  if (!found.length) return null;
+  const shown = (name, value) => (value === undefined ? null : name === "spills" ? String(value) : percent(value));
+  const rows = found.map(([column, quality]) => [columnHead(column), ...QUALITY_PARTS.map((name) => shown(name, quality[name]))]);
+  return section("graph-quality", say("quality"), say("quality_text"),
+    plainTable(say("quality"), [say("compiler"), ...QUALITY_PARTS.map((name) => say("quality_" + name))], rows));
 }
 
 function graphMemory(row, more) {

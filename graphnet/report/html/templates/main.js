@@ -76,6 +76,7 @@ document.getElementById("group").addEventListener("change", (event) => {
   if (location.hash.startsWith("#graph/")) location.hash = "#summary"; else drawPage();
 });
 matchMedia("print").addEventListener("change", (event) => paper(event.matches));
+matchMedia("(max-width: 640px)").addEventListener("change", () => drawCharts());
 const system = matchMedia("(prefers-color-scheme: dark)");
 system.addEventListener("change", (event) => {
   if (recall("dark") !== null) return;

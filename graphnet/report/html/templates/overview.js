@@ -24,7 +24,7 @@ function summarySection() {
     facts([
       [say("machine"), machineText], [say("date"), first === last ? `${first} UTC` : `${first} – ${last} UTC`],
       [say("noise"), found.noise && h("span", { title: say("noise_hint") }, say("noise_value", { median: percent(found.noise[0], 1), max: percent(found.noise[1], 1) }))],
-      [say("device"), settings.device], [say("precision"), settings.precision], [say("passes"), settings.passes], [say("seed"), String(settings.seed)],
+      [say("settings_group"), [settings.device, settings.precision, `${say("passes")}: ${settings.passes}`, `${say("seed")}: ${settings.seed}`].join(", ")],
     ]),
     scoreTable());
 }
@@ -38,13 +38,13 @@ function scoreTable() {
   const found = group(), at = (score, values, t) => (score ? values[OVERVIEW.levels.indexOf(t)].toFixed(3) : null);
   const rows = found.columns.map((_, column) => {
     const score = found.scores[column];
-    return [columnHead(column), verdictBadges(found.verdicts[column]), score && score.speedup !== null ? times(score.speedup) : null,
-      score ? percent(score.correct, 1) : null, score ? at(score, score.S, 0) : null, score ? at(score, score.ES, 3) : null,
+    return [columnHead(column), score && score.speedup !== null ? times(score.speedup) : null, score ? at(score, score.S, 0) : null,
+      score ? at(score, score.ES, 3) : null, score ? percent(score.correct, 1) : null, verdictBadges(found.verdicts[column]),
       score ? String(score.graphs) : null, score ? String(score.left_out) : null, found.versions[column] || null];
   });
-  const head = [say("compiler"), say("verdicts"), [say("geomean"), say("geomean_hint", { t: OVERVIEW.correct_at })], say("correct_share"),
-    say("score_zero"), say("score_three"), say("of_graphs"), [say("left_out"), say("left_out_hint")], say("versions")];
-  return plainTable(say("baseline_is", { name: OVERVIEW.baseline }), head, rows, { left: [1, 8] });
+  const head = [say("compiler"), [say("geomean"), say("geomean_hint", { t: OVERVIEW.correct_at })], say("score_zero"), say("score_three"),
+    say("correct_share"), say("verdicts"), say("of_graphs"), [say("left_out"), say("left_out_hint")], say("versions")];
+  return plainTable(say("baseline_is", { name: OVERVIEW.baseline }), head, rows, { left: [5], wide: [8] });
 }
 
 function speedupSection() {
@@ -64,8 +64,8 @@ function tableSection() {
 }
 
 function rooflineSection() {
-  if (!FIGURES.roofline) return null;
-  return section("roofline", say("roofline"), say("roofline_text"), chart("roofline-chart", say("roofline"), 520, () => givenFigure("roofline")));
+  if (!FIGURES[state.group]?.roofline) return null;
+  return section("roofline", say("roofline"), say("roofline_text"), chart("roofline-chart", say("roofline"), 560, () => givenFigure(FIGURES[state.group].roofline)));
 }
 
 function compileSection() {

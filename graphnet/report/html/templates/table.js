@@ -11,7 +11,7 @@ function valueOf(cell) {
 
 function cellText(cell) {
   if (!cell) return "–";
-  if (cell.verdict !== "ok" || state.table.show === "verdict") return verdictText(cell);
+  if (cell.verdict !== "ok" || state.table.show === "verdict") return `${MARKS[cell.verdict] ?? "?"} ${say(cell.verdict)}`;
   if (state.table.show === "latency") return milliseconds(cell.median);
   return cell.speedup === undefined ? "–" : times(cell.speedup);
 }
@@ -94,7 +94,8 @@ function headCell(text, column) {
   const wanted = state.table, sorted = wanted.sort === column && !(column === -1 && wanted.ascending && !wanted.chosen);
   return h("th", { scope: "col", "aria-sort": sorted ? (wanted.ascending ? "ascending" : "descending") : "none" },
     column >= 0 ? swatch(text) : null,
-    h("button", { type: "button", "data-sort": column, title: say("sort_by", { name: text }), onclick: () => sortBy(column) }, text));
+    h("button", { type: "button", "data-sort": column, title: say("sort_by", { name: text }), onclick: () => sortBy(column) }, text),
+    h("span", { class: "on-paper", "aria-hidden": "true" }, text)); // browsers repeat text on every sheet, but no buttons
 }
 
 // Numbers first by what is best: the largest speedup, the shortest latency.
