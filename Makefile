@@ -7,10 +7,10 @@ DEMO_GRAPHS := vision/resnet18.json vision/deit_tiny.json transformer/distilbert
   recommender/wide_and_deep.json recommender/dcn_v2.json science/deeponet.json matmul/square_512.json
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compilers demo test lint check slow fuzz dataset benchmarks gpu-check clean
+.PHONY: help setup compilers demo test browser-test lint check slow fuzz dataset benchmarks gpu-check clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## create .venv with everything that the demo needs
 compilers: $(ALL)  ## add every compiler that has a package for this machine; the tests need them
@@ -38,6 +38,9 @@ lint: $(ALL)  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+browser-test: $(ALL)  ## the HTML report in Chromium (apt-get install chromium chromium-driver), screenshots in build/
+	$(BIN)/python -m pytest -m browser
 
 slow: $(ALL)  ## the minutes-long tests
 	$(BIN)/python -m pytest -m slow --timeout 3600

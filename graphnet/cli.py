@@ -164,6 +164,25 @@ def compare(
 
 
 @app.command()
+def report(
+    results: Annotated[str, typer.Argument(help="A results folder or database URL.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page; report.html in the results folder by itself.")
+    ] = None,
+    baseline: Annotated[str, typer.Option(help="Compiler that speedups are taken over.")] = "torch",
+    lang: Annotated[str, typer.Option(help="Language that the page opens in: en or zh.")] = "en",
+    graph: Annotated[
+        list[str] | None, typer.Option(help="Graph files or folders to take tiers and operators from; the collection.")
+    ] = None,
+) -> None:
+    """One HTML page of a results folder that needs nothing beside it: open it in a browser, print it, send it."""
+    from graphnet.report.html import command
+
+    path = command.report(results, output, baseline=baseline, language=lang, graphs=graph or ())
+    output_console().print(str(path), soft_wrap=True, markup=False)
+
+
+@app.command()
 def compilers(name: Annotated[list[str] | None, typer.Argument(help="Only these.")] = None) -> None:
     """Compilers and variants that are known, with the versions and devices that are here (each is loaded to see)."""
     from graphnet.compilers import names

@@ -38,14 +38,15 @@ def grid(results: Sequence[Result], baseline: str = BASELINE) -> Grid:
                  for result in mine}
         for column, mine in by_column(results).items()
     }  # fmt: skip
-    labels = _labels(results)
+    names = labels(results)
     return Grid(
         list(columns),
-        [(label, [cells.get(row, Cell("-")) for cells in columns.values()]) for row, label in labels.items()],
+        [(label, [cells.get(row, Cell("-")) for cells in columns.values()]) for row, label in names.items()],
     )
 
 
-def _labels(results: Sequence[Result]) -> dict[Key, str]:
+def labels(results: Sequence[Result]) -> dict[Key, str]:
+    """The name of each row of results that may be compared; with its sizes where a graph was run at several."""
     first = {key(result): result for result in reversed(results)}
     names = Counter(result.graph for result in first.values())
     return {
