@@ -146,6 +146,20 @@ def codegen(
 
 
 @app.command()
+def efficiency(
+    results: Annotated[Path, typer.Argument(help="A results folder of `graphnet evaluate`, best with --warm --code.")],
+) -> None:
+    """One table of latency, shares of the machine's peaks, compile time, memory and code quality."""
+    from graphnet import api
+    from graphnet.analyze import code_quality
+    from graphnet.report import efficiency_table
+
+    found = api.load_results(results)
+    qualities = code_quality.update(results, found)
+    output_console().print(efficiency_table.efficiency_table(found, api.load_environments(results), qualities))
+
+
+@app.command()
 def compare(
     results: Annotated[list[str], typer.Argument(help="Two or more results folders (or .db, .json files, URLs).")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write a page, page.html.")] = None,
