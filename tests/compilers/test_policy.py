@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ import pytest
 NAMES = ("torch", "inductor", "jax", "onnxruntime", "openvino", "tvm", "iree", "tensorflow", "tinygrad")
 ONE_THREADED = ("tinygrad",)
 """Run their kernels on the calling thread whatever is asked for, and have to say so in the record."""
+TRIES = 3
+"""Others may keep a thread waiting for its processor; a library that uses too many threads or too few always does."""
 FLOAT32_ERROR = 1e-5
 """Of a sum of 1024 products in float32, over the largest element; TF32 gives 3e-4, bfloat16 3e-3."""
 PROGRAM = """
@@ -59,9 +62,18 @@ class Seen(NamedTuple):
     """CPU time of each thread over those inferences, largest first."""
 
 
+def settled(name: str, threads: int, holds: Callable[[Seen], bool]) -> Seen:
+    """The first of a few measurements for which `holds`, else the last."""
+    for index in range(TRIES):
+        seen = measured(name, threads, index)
+        if holds(seen):
+            break
+    return seen
+
+
 @cache
-def measured(name: str, threads: int) -> Seen:
-    """In a process of its own, as jobs are: thread pools cannot be resized."""
+def measured(name: str, threads: int, index: int = 0) -> Seen:
+    """In a process of its own, as jobs are: thread pools cannot be resized. Another `index` measures again."""
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, name, str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -104,31 +116,37 @@ def _read(pid: int, task: str, name: str) -> str:
         return ""
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_one_thread_is_one(name: str) -> None:
-    seen = measured(name, 1)
-    assert seen.threads == 1
-    assert sum(seen.cpu_s[1:]) < 0.1 * seen.cpu_s[0], seen.cpu_s
-    assert _share(seen, at_least=2) < 0.05, seen.running
+def alone(seen: Seen) -> bool:
+    return sum(seen.cpu_s[1:]) < 0.1 * seen.cpu_s[0] and _share(seen, at_least=2) < 0.05
 
 
-@pytest.mark.parametrize("name", ONE_THREADED)
-def test_one_thread_is_reported_where_there_are_never_more(name: str) -> None:
-    seen = measured(name, 2)
-    assert seen.threads == 1
-    assert _share(seen, at_least=2) < 0.05, seen.running
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ONE_THREADED])
-def test_two_threads_are_two_at_once(name: str) -> None:
+def two_at_once(seen: Seen) -> bool:
     """Which threads they are is the library's affair: the caller may take turns with a pool, and overlap at its edges.
 
     A third thread that had work of its own would be there most of the time.
     """
-    seen = measured(name, 2)
+    return _share(seen, at_least=2) > 0.2 and _share(seen, at_least=3) < 0.25
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_thread_is_one(name: str) -> None:
+    seen = settled(name, 1, alone)
+    assert seen.threads == 1
+    assert alone(seen), seen
+
+
+@pytest.mark.parametrize("name", ONE_THREADED)
+def test_one_thread_is_reported_where_there_are_never_more(name: str) -> None:
+    seen = settled(name, 2, alone)
+    assert seen.threads == 1
+    assert alone(seen), seen
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ONE_THREADED])
+def test_two_threads_are_two_at_once(name: str) -> None:
+    seen = settled(name, 2, two_at_once)
     assert seen.threads == 2
-    assert _share(seen, at_least=2) > 0.2, seen.running
-    assert _share(seen, at_least=3) < 0.25, seen.running
+    assert two_at_once(seen), seen
 
 
 def _share(seen: Seen, at_least: int) -> float:
