@@ -62,7 +62,7 @@ def build(
     plotly, script = Markup(get_plotlyjs()), Markup("\n".join(map(_asset, SCRIPTS)))
     return _templates().get_template("page.html").render(
         language=language, html_language={"en": "en", "zh": "zh-Hans"}[language], text=texts(language),
-        policy=_policy(plotly, script), style=Markup(_asset("style.css")), plotly=plotly, script=script,
+        policy=_policy(script, plotly), style=Markup(_asset("style.css")), plotly=plotly, script=script,
         strings=Markup(script_json({name: texts(name) for name in LANGUAGES})),
         overview=Markup(script_json(overview(results, environments, baseline, known))),
         details=Markup(script_json(details(results, baseline, known, quality or {}))),

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from graphnet import cli
 from graphnet.errors import StoreError, UsageError
 from graphnet.evaluate.records import Environment, Result
+from graphnet.evaluate.store import Store
 from graphnet.report.html import command, page
 from graphnet.report.html.strings import LANGUAGES, texts
 from tests.report.html.samples import HOSTILE
@@ -92,6 +94,26 @@ def test_opens_in_the_language_asked_for(results: list[Result], language: str) -
     html = page.build(results, language=language)
     assert f'data-language="{language}"' in html
     assert f"<title>{texts(language)['title']} · GraphNet</title>" in html
+
+
+def test_command_writes_the_page_beside_the_results(
+    results: list[Result],
+    environment: Environment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Store(tmp_path) as store:
+        store.add_all(results, [environment])
+    arguments = ["graphnet", "report", str(tmp_path), "--lang", "zh", "--graph", "benchmark/matmul/square_512.json"]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert not stopped.value.code
+    assert capsys.readouterr().out.strip() == str(tmp_path / "report.html")
+    written = (tmp_path / "report.html").read_text()
+    assert "EPYC" in written
+    assert 'data-language="zh"' in written
 
 
 def test_what_cannot_be_reported_is_refused(results: list[Result], tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ function drawCharts(atOnce = false) {
     drawChart(id);
     setTimeout(next);
   };
+  if (document.readyState === "loading") { addEventListener("DOMContentLoaded", next); return; } // Plotly comes last
   if (!atOnce) { setTimeout(next); return; }
   waiting.forEach(drawChart);
   root.dataset.charts = "drawn";
@@ -177,7 +178,7 @@ function givenFigure(figure) {
   });
   const merged = { ...figure.layout, ...base, margin: figure.layout?.margin ?? base.margin };
   for (const key of Object.keys(merged).filter((key) => /^[xy]axis\d*$/.test(key)))
-    merged[key] = { ...axis(""), ...merged[key], gridcolor: token("--line"), linecolor: token("--line"), zerolinecolor: token("--line") };
+    merged[key] = { ...axis(""), ...(merged[key].type === "log" ? { dtick: 1 } : {}), ...merged[key], gridcolor: token("--line"), linecolor: token("--line"), zerolinecolor: token("--line") };
   delete merged.template;
   delete merged.title;
   return { data, layout: merged };

@@ -119,9 +119,11 @@ function swatch(column) {
   return h("span", { class: "swatch", style: `background:${styleOf(column).color}` });
 }
 
+// The title, what it is about, and a chart that follows them stay on one sheet of paper.
 function section(id, title, about, ...content) {
+  const first = content[0]?.tagName === "FIGURE" ? content.shift() : null;
   return h("section", { id, "aria-labelledby": id + "-title" },
-    h("h2", { id: id + "-title" }, title), about ? h("p", { class: "about" }, about) : null, ...content);
+    h("div", { class: "lead" }, h("h2", { id: id + "-title" }, title), about ? h("p", { class: "about" }, about) : null, first), ...content);
 }
 
 function facts(pairs) {
