@@ -81,7 +81,7 @@ def _line(name: str, x: list[float], y: list[float], figure: str, dash: str) -> 
 def _points(compiler: str, points: Sequence[tuple[Result, Roofline]], peaks: Peaks) -> go.Scatter:
     return go.Scatter(
         x=[found.intensity for _, found in points], y=[(found.flop_rate or 0.0) / 1e9 for _, found in points],
-        mode="markers", name=compiler, marker={"size": 9}, text=[_hover(*item, peaks) for item in points],
+        mode="markers", name=_text(compiler), marker={"size": 9}, text=[_hover(*item, peaks) for item in points],
         hovertemplate="%{text}<br>%{x:.3g} FLOP/byte, %{y:.4g} GFLOP/s<extra></extra>",
     )  # fmt: skip
 

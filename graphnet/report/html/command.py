@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from graphnet.analyze import code_quality, roofline
+from graphnet.analyze.code_quality import CodeQuality
+from graphnet.analyze.groups import by_settings
 from graphnet.dataset import catalog
 from graphnet.errors import UsageError
+from graphnet.evaluate.records import Environment, Result
 from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph
+from graphnet.report import roofline_plot
 from graphnet.report.html import page
 
 FILE_NAME = "report.html"
@@ -25,9 +32,25 @@ def report(
     path = output or _beside(where)
     with Store(where, create=False) as store:
         results, environments = store.results(), store.environments()
-    html = page.build(results, environments, baseline=baseline, language=language, graphs=_graphs(graphs))
+    html = page.build(
+        results, environments, baseline=baseline, language=language, graphs=_graphs(graphs), quality=_quality(where),
+        figures=[_figures(group, environments) for group in by_settings(results).values()],
+    )  # fmt: skip
     page.write(html, path)
     return path
+
+
+def _quality(where: str) -> Mapping[str, CodeQuality]:
+    """What `graphnet codegen` stored beside the code; nothing for a database."""
+    return code_quality.load(where) if Path(where).is_dir() else {}
+
+
+def _figures(results: Sequence[Result], environments: Sequence[Environment]) -> dict[str, Any]:
+    """The roofline of one group of settings, where its machine's peaks are known."""
+    peaks = roofline.peaks_of(results[0], environments)
+    if peaks is None:
+        return {}
+    return {"roofline": json.loads(roofline_plot.figure(peaks, results).to_json())}
 
 
 def _beside(where: str) -> Path:
