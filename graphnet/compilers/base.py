@@ -141,7 +141,7 @@ class Caching(Protocol):
     """Whether it does so for a user who sets nothing: then a cold compilation pays for writing the cache."""
 
     def use_cache(self, folder: Path) -> None:
-        """In the child, between `configure` and `compile`: keep compiled code in `folder`, and use what is there."""
+        """In the child, before `configure`: keep compiled code in `folder` from now on, and use what is there."""
 
 
 CachePolicy = Literal["on by default", "off by default", "none"]

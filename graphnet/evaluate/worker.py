@@ -169,9 +169,9 @@ class _Job:
         work, folder = self._work, Path(self._work.cache or "cache").absolute()
         folder.mkdir(exist_ok=True)
         os.environ |= dict.fromkeys(CACHE_VARIABLES, str(folder))
-        settings = self._compiler.configure(work.target)
         if isinstance(self._compiler, Caching) and (self._compiler.cache_by_default or work.compile_only):
             self._compiler.use_cache(folder)
+        settings = self._compiler.configure(work.target)
         return {**settings, "compile_cache": cache_policy(self._compiler)}
 
     def _bound(self, encoded: bytes) -> Graph:

@@ -58,11 +58,15 @@ class Inductor:
         with tempfile.TemporaryDirectory(prefix="graphnet-inductor-") as folder, _cache_in(folder):
             codecache.CppPythonBindingsCodeCache.load_pybinding(["long"], _NOTHING)
 
+    def use_cache(self, folder: Path) -> None:
+        """Inductor's and AOTAutograd's caches, which are on unless one turns them off."""
+        self._cache = folder
+
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device, precision; caches off so that compile time is honest; compile in this process."""
         check_target(self.name, target, ("freezing", "mode", _CONFIG))
         settings = configure_torch(target)
-        _no_caches()
+        _forget(keep_code=self._cache is not None)
         torch._dynamo.config.capture_dynamic_output_shape_ops = True
         inductor_config.compile_threads = 1
         inductor_config.freezing = _flag(target, "freezing")
@@ -77,12 +81,6 @@ class Inductor:
             "mode": _mode(target),
             "fullgraph": True,
         }
-
-    def use_cache(self, folder: Path) -> None:
-        """Inductor's and AOTAutograd's caches, which are on unless one turns them off."""
-        inductor_config.fx_graph_cache = True
-        functorch_config.enable_autograd_cache = True
-        self._cache = folder
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> InductorProgram:
         """Lower and compile (Inductor compiles when called, so the program is called once, on the graph's inputs).
@@ -120,11 +118,11 @@ class InductorProgram(TorchProgram):
         return emitted(self._sources, (call.partition(":")[0] for call in self.covered))
 
 
-def _no_caches() -> None:
-    """Nothing learnt in an earlier compilation may shorten this one."""
-    inductor_config.fx_graph_cache = False
+def _forget(keep_code: bool) -> None:
+    """Nothing learnt in an earlier compilation may shorten this one, but for code in the folder that we name."""
+    inductor_config.fx_graph_cache = keep_code
     inductor_config.fx_graph_remote_cache = False
-    functorch_config.enable_autograd_cache = False
+    functorch_config.enable_autograd_cache = keep_code
     functorch_config.enable_remote_autograd_cache = False
     torch._dynamo.config.automatic_dynamic_local_pgo = False
     torch._dynamo.config.automatic_dynamic_remote_pgo = False

@@ -33,8 +33,15 @@ class Jax:
     devices = ("cpu", "cuda", "metal")
     cache_by_default = False
 
+    def __init__(self) -> None:
+        self._cache: Path | None = None
+
     def preload(self) -> None:
         """Importing this module imported the framework; its backend, which has threads, starts in the child."""
+
+    def use_cache(self, folder: Path) -> None:
+        """JAX's compilation cache, also for programs that it takes for too small or too quick to keep."""
+        self._cache = folder
 
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device and precision; must precede the first use of a device. Raises DeviceNotPresent.
@@ -52,7 +59,10 @@ class Jax:
         settings = {
             "jax_enable_x64": True,
             "jax_default_matmul_precision": precision,
-            "jax_enable_compilation_cache": False,
+            "jax_enable_compilation_cache": self._cache is not None,
+            "jax_compilation_cache_dir": str(self._cache) if self._cache else None,
+            "jax_persistent_cache_min_compile_time_secs": 0.0,
+            "jax_persistent_cache_min_entry_size_bytes": -1,
             # The calling thread does the work, instead of handing it to another and waiting.
             "jax_cpu_enable_async_dispatch": False,
         }
@@ -67,20 +77,9 @@ class Jax:
             "fast_math": _fast_math(target),
             "flush_subnormals": FLUSH_SUBNORMALS,
             "x64": True,
-            "compilation_cache": False,
+            "compilation_cache": self._cache is not None,
             "xla_flags": os.environ["XLA_FLAGS"],
         }
-
-    def use_cache(self, folder: Path) -> None:
-        """JAX's compilation cache, also for programs that it takes for too small or too quick to keep."""
-        settings = {
-            "jax_enable_compilation_cache": True,
-            "jax_compilation_cache_dir": str(folder),
-            "jax_persistent_cache_min_compile_time_secs": 0.0,
-            "jax_persistent_cache_min_entry_size_bytes": -1,
-        }
-        for name, value in settings.items():
-            jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> JaxProgram:
         """Trace, then compile. Raises UnsupportedOp, DeviceNotPresent."""

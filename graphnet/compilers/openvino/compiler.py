@@ -99,6 +99,10 @@ class OpenVino:
     def preload(self) -> None:
         """Importing this module imported the library; plugins and their threads come in the child."""
 
+    def use_cache(self, folder: Path) -> None:
+        """The cache of compiled models (`CACHE_DIR`)."""
+        self._cache = folder
+
     def configure(self, target: Target) -> dict[str, Any]:
         """Check device, properties and passes; report what `_properties` asks for.
 
@@ -119,16 +123,12 @@ class OpenVino:
             "precision": _precision(target),
             "flush_subnormals": FLUSH_SUBNORMALS if device == "CPU" else "the device's own way",
             "performance_hint": "LATENCY",
-            "model_cache": False,
+            "model_cache": self._cache is not None,
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> OpenVinoProgram:
         """Write the graph as ONNX, import and compile it. Raises UnsupportedOp, UsageError."""
         return OpenVinoProgram(graph, tensors, target, {"CACHE_DIR": str(self._cache)} if self._cache else {})
-
-    def use_cache(self, folder: Path) -> None:
-        """The cache of compiled models (`CACHE_DIR`)."""
-        self._cache = folder
 
 
 class OpenVinoProgram:

@@ -50,6 +50,11 @@ class TensorFlow:
     def preload(self) -> None:
         """Importing this module imported the framework; its runtime, which has threads, starts in the child."""
 
+    def use_cache(self, folder: Path) -> None:
+        """The persistent cache of XLA's programs; TensorFlow reads its flags when it first looks for a device."""
+        given = os.environ.get("TF_XLA_FLAGS", "")
+        os.environ["TF_XLA_FLAGS"] = f"{given} --tf_xla_persistent_cache_directory={folder}".lstrip()
+
     def configure(self, target: Target) -> dict[str, Any]:
         """Threads, device and precision; must precede the first use of a device. Raises DeviceNotPresent."""
         check_target(self.name, target, ("jit", "fast_math"))
@@ -79,11 +84,6 @@ class TensorFlow:
             "flush_subnormals": FLUSH_SUBNORMALS,
             "xla_flags": os.environ["XLA_FLAGS"],
         }
-
-    def use_cache(self, folder: Path) -> None:
-        """The persistent cache of XLA's programs; TensorFlow reads its flags when it first compiles."""
-        given = os.environ.get("TF_XLA_FLAGS", "")
-        os.environ["TF_XLA_FLAGS"] = f"{given} --tf_xla_persistent_cache_directory={folder}".lstrip()
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TensorFlowProgram:
         """Trace, then run once, which compiles. Raises UnsupportedOp, DeviceNotPresent."""

@@ -53,11 +53,18 @@ class Tinygrad:
     devices = tuple(DEVICES)
     cache_by_default = True
 
+    def __init__(self) -> None:
+        self._cache: Path | None = None
+
     def preload(self) -> None:
         """Importing this module imported the framework; it opens devices when they are first used."""
 
+    def use_cache(self, folder: Path) -> None:
+        """The database of compiled kernels and found schedules."""
+        self._cache = folder
+
     def configure(self, target: Target) -> dict[str, Any]:
-        """Cache off, float32 kept, the device opened. Raises DeviceNotPresent, UsageError."""
+        """Cache in our folder or off, float32 kept, the device opened. Raises DeviceNotPresent, UsageError."""
         check_target(self.name, target, ("beam",))
         backend = DEVICES.get(target.device)
         if backend is None:
@@ -65,9 +72,11 @@ class Tinygrad:
         if target.device == "cpu":
             os.environ["CC"] = find_clang()
         settings = {
-            "DEV": backend.name, "BEAM": _beam(target), "CACHELEVEL": 0, "IGNORE_BEAM_CACHE": 0,
+            "DEV": backend.name, "BEAM": _beam(target), "CACHELEVEL": 2 if self._cache else 0, "IGNORE_BEAM_CACHE": 0,
             "NUM_CPU_THREADS": 1, "PARALLEL": 0, "FLOAT16": 0, "ALLOW_TF32": 0, "DEFAULT_FLOAT": "float32",
         }  # fmt: skip
+        if self._cache:
+            helpers.CACHEDB = str(self._cache / "cache.db")
         for name, value in settings.items():
             helpers.ContextVar._cache[name].value = value
         device = _open(target)
@@ -82,11 +91,6 @@ class Tinygrad:
             "precision": "float32",
             "flush_subnormals": flushed,
         }
-
-    def use_cache(self, folder: Path) -> None:
-        """The database of compiled kernels and found schedules, at the level that is tinygrad's default."""
-        helpers.CACHEDB = str(folder / "cache.db")
-        helpers.ContextVar._cache["CACHELEVEL"].value = 2
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TinygradProgram:
         """Read the model, put the weights on the device, call the JIT twice. Raises UnsupportedOp."""
