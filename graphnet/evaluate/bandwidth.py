@@ -1,4 +1,4 @@
-"""The child that measures memory bandwidth level by level, and matrix products of NumPy: `bandwidth THREADS FOLDER`."""
+"""The child that measures what cores and memory do at best, level by level, and matrix products of NumPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GAP = 64 * 17
 """Bytes between the arrays of a thread, so that their elements do not fall into the same sets of a cache."""
 
 Loop = Callable[[tuple[np.ndarray, ...], int], int]
-"""Runs over (a, b, c) so many times and returns the bytes that one pass moves."""
+"""Runs over (a, b, c) so many times and returns what one pass amounts to, in bytes or FLOPs."""
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +43,24 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(threads: int, folder: Path) -> list[Figure]:
-    """All levels of the memory on so many threads, each on a core of its own as far as there are cores."""
+    """Arithmetic, and all levels of the memory, on so many threads, each on a core of its own as far as there are."""
     cpus = caches.usable()
     cpus = [cpus[index % len(cpus)] for index in range(threads)]
     compiled, known = triad.load(folder), caches.read(cpus)
     found = _cache_figures(compiled, known, cpus) if compiled else []
-    return [*found, _dram(compiled, known, cpus)]
+    return [*found, _dram(compiled, known, cpus), *(_arithmetic(compiled, cpus) if compiled else [])]
+
+
+def _arithmetic(compiled: triad.Triad, cpus: Sequence[int]) -> list[Figure]:
+    """FLOP/s of multiply-adds between registers: no product of matrices can do better."""
+    return [
+        Figure(name=dtype, rate=_rate(_chains(compiled, dtype), cpus, 8), source="chains of vector multiply-adds")
+        for dtype in triad.C_TYPES
+    ]
+
+
+def _chains(compiled: triad.Triad, dtype: str) -> Loop:
+    return lambda _, passes: compiled.multiply_add(dtype, passes)
 
 
 def _cache_figures(compiled: triad.Triad, known: Sequence[caches.Cache], cpus: Sequence[int]) -> list[Figure]:
@@ -118,7 +130,7 @@ def _numpy_triad(arrays: tuple[np.ndarray, ...], passes: int) -> int:
 
 
 def _rate(loop: Loop, cpus: Sequence[int], elements: int) -> float:
-    """Bytes per second of all threads together, the best of several blocks."""
+    """Bytes or FLOPs per second of all threads together, the best of several blocks."""
     team = _Team(loop, cpus, elements)
     seconds, _ = team.block(1)
     passes = 1
@@ -137,7 +149,7 @@ class _Team:
         self._each(lambda index: self._arrays.__setitem__(index, _arrays(elements)))
 
     def block(self, passes: int) -> tuple[float, int]:
-        """Seconds from the first thread's start to the last one's end, and the bytes of one pass of all."""
+        """Seconds from the first thread's start to the last one's end, and what one pass of all amounts to."""
         barrier = threading.Barrier(len(self._cpus))
         spans: list[tuple[float, float, int]] = []
 

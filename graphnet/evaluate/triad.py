@@ -1,4 +1,4 @@
-"""The STREAM triad a = b + s c in compiled code: its C source, built once into the cache folder."""
+"""Compiled loops that reach what a core does at best: the STREAM triad a = b + s c, and chains of multiply-adds."""
 
 from __future__ import annotations
 
@@ -51,17 +51,53 @@ int triad_streaming(double *restrict a, const double *restrict b, const double *
     }
     return 1;
 }
+
+#if defined(__AVX512F__)
+#define VECTOR 64
+#elif defined(__AVX__)
+#define VECTOR 32
+#else
+#define VECTOR 16
+#endif
+#define CHAINS 12
+
+/* Chains of x = x / 2 + 1 / 2 that do not wait for each other: more of them than multiply-adds are in flight, and no
+   more than there are registers. Returns the operations of a pass, which a sum keeps from being left out. */
+#define CHAINS_OF(type)                                                                                    \
+    int chains_##type(size_t passes, type *kept) {                                                         \
+        typedef type wide __attribute__((vector_size(VECTOR)));                                            \
+        wide x[CHAINS], half = (wide){0} + (type)0.5, sum = {0};                                           \
+        for (int i = 0; i < CHAINS; i++) x[i] = half * (type)i;                                            \
+        for (size_t pass = 0; pass < passes; pass++)                                                       \
+            for (int i = 0; i < CHAINS; i++) x[i] = x[i] * half + half;                                    \
+        for (int i = 0; i < CHAINS; i++) sum += x[i];                                                      \
+        *kept = sum[0];                                                                                    \
+        return 2 * CHAINS * (int)(VECTOR / sizeof(type));                                                  \
+    }
+CHAINS_OF(float)
+CHAINS_OF(double)
 """
 """Arrays are 64-byte aligned, n is a multiple of 8."""
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-O3", "-march=native", "-funroll-loops", "-shared", "-fPIC", "-std=gnu11")
 SCALE = 3.0
+CHAINS, SETTLED = 12, 64
+"""Each chain converges to 1 and is there after fewer passes than these."""
+
+
+C_TYPES: dict[str, type[ctypes.c_float] | type[ctypes.c_double]] = {
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+}
 
 
 class Triad:
-    """The compiled loop. Calls release the interpreter's lock."""
+    """The compiled loops. Calls release the interpreter's lock."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
+        self._chains = {"float32": library.chains_float, "float64": library.chains_double}
+        for dtype, chains in self._chains.items():
+            chains.argtypes, chains.restype = (ctypes.c_size_t, ctypes.POINTER(C_TYPES[dtype])), ctypes.c_int
         self._plain, self._streaming = library.triad, library.triad_streaming
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         for function in (self._plain, self._streaming):
@@ -73,6 +109,17 @@ class Triad:
         a, b, c = arrays
         function = self._streaming if streaming else self._plain
         return bool(function(a.ctypes.data, b.ctypes.data, c.ctypes.data, SCALE, a.size, passes))
+
+    def multiply_add(self, dtype: str, passes: int) -> int:
+        """Multiply-adds that wait for no memory and little for each other; returns the FLOPs of one pass.
+
+        `dtype` is `float32` or `float64`. Raises ArithmeticError if the loop did not compute what it should.
+        """
+        kept = C_TYPES[dtype]()
+        count = int(self._chains[dtype](passes, ctypes.byref(kept)))
+        if passes >= SETTLED and kept.value != CHAINS:
+            raise ArithmeticError(f"chains of {dtype} ended at {kept.value}, not at {CHAINS}")
+        return count
 
 
 def load(folder: Path) -> Triad | None:

@@ -51,12 +51,16 @@ def row(result: Result, environments: Sequence[Environment], quality: CodeQualit
 
 
 def _code(quality: CodeQuality | None) -> tuple[str, str]:
-    """Pipeline saturation and share of vector instructions."""
+    """Pipeline saturation, with the share of the kernels' time that it speaks for, and share of vector instructions."""
     if quality is None:
         return "-", "-"
     if not quality.coded or (quality.saturation is None and quality.library_share):
         return LIBRARY, LIBRARY
-    return "-" if quality.saturation is None else f"{quality.saturation:.2f}", _percent(quality.vector_share)
+    if quality.saturation is None:
+        return "-", _percent(quality.vector_share)
+    return (
+        f"{quality.saturation:.2f} ({_percent(quality.saturation_time_share)} of time)", _percent(quality.vector_share),
+    )  # fmt: skip
 
 
 def _compile(spent: CompileTime | None) -> str:

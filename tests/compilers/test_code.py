@@ -54,6 +54,17 @@ def test_code_joins_the_profile_and_has_loops(name: str) -> None:
     assert assembly.mix(loop.instructions, loop.framed).vector_floats > 0
 
 
+def test_tinygrad_s_kernels_are_disassembled() -> None:
+    """The product, its bias and the rectifier are one kernel; the copy of the result is the other."""
+    program = _program("tinygrad")
+    found = {code.name: code for code in program.code()}
+    assert set(found) <= {kernel.name for kernel in program.kernels()}
+    (product,) = [found[name] for name, nodes in _spent(program).items() if "product" in nodes]
+    loop = assembly.hottest(assembly.parse(product.assembly))
+    assert loop is not None
+    assert assembly.mix(loop.instructions, loop.framed).vector_floats > 0
+
+
 def test_inductor_s_command_keeps_every_flag_but_those_of_linking() -> None:
     command = "g++ /c/k.main.cpp -D A -O3 -ffp-contract=off -include /p.h -shared -fPIC -I/x -o /c/k.so -ltorch -L/lib"
     kept = "g++ /t/kernel.cpp -D A -O3 -ffp-contract=off -fPIC -I/x -g0 -S -o /t/kernel.s"

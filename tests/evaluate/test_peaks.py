@@ -237,3 +237,13 @@ def test_one_cpu_of_each_core_first(tmp_path: Path) -> None:
     siblings = {0: "0-1", 1: "0-1", 2: "2,3", 3: "2,3"}
     assert caches.one_per_core([0, 1, 2, 3], machine(tmp_path, 4, siblings)) == [0, 2, 1, 3]
     assert caches.one_per_core([5, 4], tmp_path) == [4, 5]
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("float32", 32), ("float64", 64)])
+def test_chains_count_two_for_each_element_of_twelve_vectors(tmp_path: Path, dtype: str, bits: int) -> None:
+    """The loop checks itself that each chain came to 1."""
+    compiled = triad.load(tmp_path)
+    assert compiled is not None, "needs a C compiler, as PyTorch's Inductor does"
+    isa = environment.detect().isa
+    width = 512 if "avx512f" in isa else 256 if "avx" in isa else 128
+    assert compiled.multiply_add(dtype, 1000) == 2 * triad.CHAINS * width // bits

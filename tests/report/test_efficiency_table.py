@@ -21,7 +21,9 @@ RESULT = Result(
     memory=Memory(baseline=2**20, load_peak=2**21, compile_peak=5 * 2**20, run_peak=2**22),
     outputs=(OutputError(name="y", dtype="float32", level=-6),),
 )  # fmt: skip
-QUALITY = CodeQuality(job_key="k", graph="net", compiler="tvm", measured="", saturation=0.5, vector_share=0.75)
+QUALITY = CodeQuality(
+    job_key="k", graph="net", compiler="tvm", measured="", saturation=0.5, saturation_time_share=0.9, vector_share=0.75
+)  # fmt: skip
 
 
 def test_figures_by_hand() -> None:
@@ -29,7 +31,7 @@ def test_figures_by_hand() -> None:
     cells = dict(zip(COLUMNS, row(RESULT, [MACHINE], QUALITY), strict=True))
     assert cells == {
         "graph": "net", "compiler": "tvm", "ms": "2", "GFLOP/s": "25", "of peak": "25%", "GB/s": "5",
-        "of bandwidth": "25%", "cold s": "1.75", "warm s": "0.50", "peak MiB": "4", "saturation": "0.50",
+        "of bandwidth": "25%", "cold s": "1.75", "warm s": "0.50", "peak MiB": "4", "saturation": "0.50 (90% of time)",
         "vector": "75%", "": "",
     }  # fmt: skip
 

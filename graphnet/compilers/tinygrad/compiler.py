@@ -19,8 +19,9 @@ from tinygrad.device import Device
 from tinygrad.engine.jit import TinyJit
 from tinygrad.tensor import Tensor
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
-from graphnet.compilers.tinygrad.profile import profile
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers.tinygrad.code import emitted
+from graphnet.compilers.tinygrad.profile import named_calls, profile
 from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir import tensors as tensors_
 from graphnet.ir.graph import Graph, Input
@@ -143,6 +144,10 @@ class TinygradProgram:
     def kernels(self) -> Sequence[Kernel]:
         """Time of each kernel of the captured JIT over a few runs."""
         return profile(self._jit, self._inputs, self._model.readers())
+
+    def code(self) -> Sequence[KernelCode]:
+        """Code of each kernel, disassembled. Raises ToolNotFound."""
+        return emitted(named_calls(self._jit))
 
 
 def _ones(item: Input) -> np.ndarray:

@@ -29,20 +29,25 @@ def profile(jit: Any, inputs: Mapping[str, Tensor], readers: Mapping[UOp, Sequen
         readers: nodes that read a weight, by the weight's buffer.
     """
     buffers = tuple(value.uop.base for _, value in sorted(inputs.items()))
-    calls = list(_calls(jit.captured.linear))
+    calls = named_calls(jit)
     times = [0.0] * len(calls)
     for _ in range(PROFILED_RUNS):
-        for index, call in enumerate(calls):
+        for index, (_, call) in enumerate(calls):
             times[index] += _run(call, buffers)
     return [
         Kernel(
-            name=ansistrip(get_call_name(call, call.src[1:])),
+            name=name,
             nodes=tuple(dict.fromkeys(node for value in call.src[1:] for node in readers.get(value.base, ()))),
             calls=1,
             total_us=total / PROFILED_RUNS,
         )
-        for call, total in zip(calls, times, strict=True)
+        for (name, call), total in zip(calls, times, strict=True)
     ]
+
+
+def named_calls(jit: Any) -> list[tuple[str, UOp]]:
+    """Kernels and copies of a captured function in order, with their names."""
+    return [(ansistrip(get_call_name(call, call.src[1:])), call) for call in _calls(jit.captured.linear)]
 
 
 def _calls(linear: UOp) -> Iterator[UOp]:
