@@ -9,17 +9,21 @@ import plotly.graph_objects as go
 
 from graphnet.analyze import roofline
 from graphnet.analyze.roofline import Roofline
+from graphnet.compilers import Kernel
 from graphnet.evaluate.records import Peaks, Result
 from graphnet.ir.fileio import write_atomic
 
 SHOWN_KERNELS = 5
+"""In the text of a graph's point."""
+KERNEL_POINTS = 200
+"""Of each compiler: those that take longest over all its graphs."""
 _MARGIN = 4.0
 """Factor by which the axes reach beyond the outermost point or balance point."""
 
 
 def figure(peaks: Peaks, results: Sequence[Result] = (), *, title: str = "") -> go.Figure:
-    """FLOP/s over FLOP per byte, both on log scales. One trace of points for each compiler; their hover text has the
-    graph's shares of the peaks and its kernels that take longest.
+    """FLOP/s over FLOP per byte, both on log scales. For each compiler a trace with a point for each graph, whose hover
+    text has shares of peaks and the kernels that take longest, and one of kernels, which a click in the legend shows.
 
     Left out are results of another machine's peaks than `peaks` (the caller's choice), failures, and graphs of unknown
     cost or without arithmetic, which have no place on a log scale.
@@ -31,6 +35,10 @@ def figure(peaks: Peaks, results: Sequence[Result] = (), *, title: str = "") -> 
         chart.add_trace(trace)
     for compiler in dict.fromkeys(result.compiler for result, _ in points):
         chart.add_trace(_points(compiler, [item for item in points if item[0].compiler == compiler], peaks))
+    for compiler in dict.fromkeys(result.compiler for result, _ in points):
+        kernels = _kernels([result for result in results if result.compiler == compiler], peaks)
+        if kernels:
+            chart.add_trace(_kernel_points(compiler, kernels))
     chart.update_layout(
         title=title or f"Roofline: {peaks.device}, {peaks.threads} thread(s)",
         template="plotly_white",
@@ -82,6 +90,31 @@ def _points(compiler: str, points: Sequence[tuple[Result, Roofline]], peaks: Pea
     return go.Scatter(
         x=[found.intensity for _, found in points], y=[(found.flop_rate or 0.0) / 1e9 for _, found in points],
         mode="markers", name=_text(compiler), marker={"size": 9}, text=[_hover(*item, peaks) for item in points],
+        hovertemplate="%{text}<br>%{x:.3g} FLOP/byte, %{y:.4g} GFLOP/s<extra></extra>",
+    )  # fmt: skip
+
+
+def _kernels(results: Sequence[Result], peaks: Peaks) -> list[tuple[str, Kernel, Roofline]]:
+    """The kernels that take longest, each with the name of its graph."""
+    found = [
+        (result.graph, kernel, own)
+        for result in results
+        for kernel, own in roofline.of_kernels(result, peaks)
+        if _has_place(own)
+    ]
+    return sorted(found, key=lambda item: -item[1].total_us)[:KERNEL_POINTS]
+
+
+def _kernel_points(compiler: str, kernels: Sequence[tuple[str, Kernel, Roofline]]) -> go.Scatter:
+    texts = [
+        f"{_text(kernel.name)[:60]}<br>in {_text(graph)} on {_text(compiler)}: {kernel.total_us:.4g} us,"
+        f" {_percent(own.roofline_efficiency)} of its roofline"
+        for graph, kernel, own in kernels
+    ]
+    return go.Scatter(
+        x=[own.intensity for _, _, own in kernels], y=[(own.flop_rate or 0.0) / 1e9 for _, _, own in kernels],
+        mode="markers", name=f"kernels of {_text(compiler)}", visible="legendonly",
+        marker={"size": 5, "symbol": "circle-open"}, text=texts,
         hovertemplate="%{text}<br>%{x:.3g} FLOP/byte, %{y:.4g} GFLOP/s<extra></extra>",
     )  # fmt: skip
 

@@ -37,6 +37,10 @@ def test_points_by_compiler_with_kernels_in_their_text() -> None:
     ]  # fmt: skip
     chart = roofline_plot.figure(PEAKS, records)
     points = {trace.name: trace for trace in chart.data if trace.mode == "markers"}
+    small = points.pop("kernels of c")
+    assert (small.x, small.y) == ((5.0,), pytest.approx((500 / 9e-6 / 1e9,))), "the other kernel has no cost"
+    assert small.visible == "legendonly"
+    assert "&lt;conv&gt;<br>in net on c: 9 us, " in small.text[0]
     assert {name: (tuple(trace.x), tuple(trace.y)) for name, trace in points.items()} == {
         "c": ((20.0,), (50.0,)), "other": ((20.0,), (50.0,)),
     }  # fmt: skip
