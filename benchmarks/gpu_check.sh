@@ -15,9 +15,9 @@ export PYTHONPATH="$PWD:$PWD/$SITE${PYTHONPATH:+:$PYTHONPATH}"
 nvidia-smi --query-gpu=name,driver_version,clocks.sm --format=csv | tee "$OUT/gpu.csv"
 "$PYTHON" -m graphnet.evaluator --compiler=torch,inductor,jax,onnxruntime --backend=cuda --budget=2 --output="$OUT/results" \
   --graph=benchmark/vision/resnet50.json --graph=benchmark/transformer/bert_base.json --graph=benchmark/matmul
+"$PYTHON" -m graphnet roofline "$OUT/results" --backend cuda -o "$OUT/roofline.html" | tee "$OUT/roofline.txt"
 if command -v ncu >/dev/null; then
-  ncu --csv --metrics dram__bytes.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed --launch-count 20 \
-    "$PYTHON" -c 'import torch; a = torch.randn(2048, 2048, device="cuda"); (a @ a).sum().item()' >"$OUT/ncu.csv"
+  "$PYTHON" -m graphnet counters benchmark/vision/resnet50.json --compiler torch --backend cuda | tee "$OUT/counters.txt"
 else
-  echo "gpu-check: ncu is not installed" | tee "$OUT/ncu.txt"
+  echo "gpu-check: ncu is not installed" | tee "$OUT/counters.txt"
 fi
