@@ -231,6 +231,8 @@ def roofline(
         table = roofline_table.results_table(mine, found)
         if table:
             console.print(table)
+        elif results:
+            console.print(f"none of the results is of {device} with {threads} thread(s): choose --threads or --backend")
         if output:
             file = output if not number else output.with_stem(f"{output.stem}-{machine.key}")
             roofline_plot.write(roofline_plot.figure(found, mine), file)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
+from rich.segment import Segment
 
 from graphnet.errors import GraphNetError, UsageError
 
@@ -148,8 +149,32 @@ def find_modules_here() -> None:
 
 
 def _console(*, stderr: bool = False, soft_wrap: bool = False, width: int | None = None) -> Console:
-    """Prints text as it is: what we print are names and messages of others, never rich markup."""
-    return Console(stderr=stderr, soft_wrap=soft_wrap, width=width, markup=False, emoji=False, highlight=False)
+    """Prints text as it is: what we print are names and messages of others, never markup or a terminal's commands."""
+    console = Console(stderr=stderr, soft_wrap=soft_wrap, width=width, markup=False, emoji=False, highlight=False)
+    console.push_render_hook(_InertText())
+    return console
+
+
+class _InertText(RenderHook):
+    """Writes characters that a terminal obeys, or a reader does not see, as `[U+001B]`."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Inert(item) for item in renderables]
+
+
+class _Inert:
+    def __init__(self, item: ConsoleRenderable) -> None:
+        self._item = item
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        from graphnet.report.html.text import visible
+
+        for segment in console.render(self._item, options):
+            if segment.control or (segment.text.isascii() and segment.text.isprintable()):
+                yield segment
+            else:
+                lines = segment.text.split("\n")
+                yield Segment("\n".join(visible(line, len(line)) for line in lines), segment.style)
 
 
 def _compilers(text: str) -> list[str]:

@@ -16,6 +16,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
+from rich.table import Table
+from rich.text import Text
 
 from graphnet import api, cli, evaluator
 from graphnet.analyze.frame import frame
@@ -397,3 +399,18 @@ def test_dataset_build_again(
     assert "there already" in capsys.readouterr().out
     assert run(monkeypatch, *arguments, "--rebuild") == 0
     assert Graph.load(file).name == "gemv_4096"
+
+
+def test_names_of_others_are_no_commands_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    console = evaluator.output_console()
+    table = Table()
+    table.add_column("kernel \x1b[31m")
+    table.add_row(Text("turned \u202e round"))
+    console.print(table)
+    console.print("图 is text, \x1b]0;title\x07 is not")
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert "kernel [U+001B][31m" in told
+    assert "turned [U+202E] round" in told
+    assert "图 is text, [U+001B]]0;title" in told

@@ -178,7 +178,7 @@ def analyze(folder: Path, index: code_files.CodeIndex, result: Result) -> CodeQu
     kernels = []
     for entry in index.kernels:
         if entry.assembly and entry.assembly not in files:
-            files[entry.assembly] = _of_file(folder / entry.assembly, index.machine, cpu)
+            files[entry.assembly] = _of_file(folder, entry.assembly, index.machine, cpu)
         base = files.get(entry.assembly) or KernelQuality(
             kernel="", problem="" if entry.library else entry.left_out or "the compiler showed no code"
         )
@@ -220,16 +220,12 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _of_file(path: Path, machine: str, cpu: str) -> KernelQuality:
+def _of_file(folder: Path, name: str, machine: str, cpu: str) -> KernelQuality:
     """Everything about one assembly file but the kernel's name and time."""
-    bare = KernelQuality(kernel="", file=path.name)
+    bare = KernelQuality(kernel="", file=name)
     if machine not in MACHINES:
         return msgspec.structs.replace(bare, problem=f"{machine} assembly is not analysed")
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}; evaluate with --code again") from error
-    functions = assembly.parse(text)
+    functions = assembly.parse(code_files.text_of(folder, name))
     if not any(function.instructions for function in functions):
         return msgspec.structs.replace(bare, problem="no instructions found")
     hot = assembly.hottest(functions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -89,6 +90,19 @@ def read(path: Path) -> CodeIndex:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     except (msgspec.DecodeError, ValueError) as error:
         raise StoreError(f"{path} is no code index of this version ({INDEX_FORMAT}): {error}") from error
+
+
+def text_of(folder: Path, name: str) -> str:
+    """Text of a file of a job's folder. Raises StoreError: it is elsewhere, a link, absent, or cannot be read."""
+    if not name or name != Path(name).name:
+        raise StoreError(f"{folder} names the file '{name}', which is not in it; evaluate with --code again")
+    path = folder / name
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError as error:
+        cause = "it is a link" if error.errno == errno.ELOOP else error.strerror or error
+        raise StoreError(f"cannot read {path}: {cause}; evaluate with --code again") from error
 
 
 def indexes(results: str | os.PathLike[str]) -> list[Path]:

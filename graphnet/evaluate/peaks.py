@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from graphnet.compilers import Target
+from graphnet.errors import UsageError
 from graphnet.evaluate import environment, oracle, plan, runner
 from graphnet.evaluate.bandwidth import Figure
 from graphnet.evaluate.records import Environment, Peaks, Result
@@ -36,6 +37,9 @@ def ensure(device: str = "cpu", threads: int = 1, told: Callable[[str], object] 
     known = cached(environment.detect().key, device, threads)
     if known is not None:
         return known
+    if device == "cpu" and threads > environment.detect().cpu_count:
+        told(f"{threads} threads are more than this machine has CPUs for us: there are no peaks to compare with")
+        return Peaks(device=device, threads=threads)
     told(f"measuring what this machine does at best on {device} with {threads} thread(s), once ...")
     return update(device, threads)
 
@@ -43,9 +47,12 @@ def ensure(device: str = "cpu", threads: int = 1, told: Callable[[str], object] 
 def update(device: str = "cpu", threads: int = 1) -> Peaks:
     """Measure, and keep of each figure the highest that was ever measured on this machine.
 
-    Where nothing could be measured (the device is absent) nothing is kept. Raises OSError.
+    Where nothing could be measured (the device is absent) nothing is kept. Raises OSError, and UsageError for more
+    threads than there are CPUs.
     """
-    key = environment.detect().key
+    key, cpus = environment.detect().key, environment.detect().cpu_count
+    if device == "cpu" and threads > cpus:
+        raise UsageError(f"peaks of {threads} threads cannot be measured: this machine has {cpus} CPUs for us")
     found = measure(device, threads)
     if not found.flops and not found.bandwidth:
         return found

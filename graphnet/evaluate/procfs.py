@@ -49,9 +49,10 @@ def run_queue_wait_ns(pid: int | str = "self") -> int:
     """Time that the living threads of a process were runnable but not running, in nanoseconds, since they began."""
     total = 0
     try:
-        for task in os.scandir(f"/proc/{pid}/task"):
-            with open(f"{task.path}/schedstat", "rb") as stream:
-                total += int(stream.read().split()[1])
+        with os.scandir(f"/proc/{pid}/task") as tasks:
+            for task in tasks:
+                with open(f"{task.path}/schedstat", "rb") as stream:
+                    total += int(stream.read().split()[1])
     except (OSError, IndexError, ValueError):
         return total
     return total
@@ -124,9 +125,10 @@ def memory_limit_bytes() -> int:
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     try:
-        for task in os.scandir(f"/proc/{pid}/task"):
-            with open(f"{task.path}/children", "rb") as stream:
-                found += map(int, stream.read().split())
+        with os.scandir(f"/proc/{pid}/task") as tasks:
+            for task in tasks:
+                with open(f"{task.path}/children", "rb") as stream:
+                    found += map(int, stream.read().split())
     except OSError:
         return found  # it has ended meanwhile
     return found

@@ -205,6 +205,11 @@ class Store:
             yield
         except (SQLAlchemyError, OSError) as error:
             cause = getattr(error, "orig", None) or error
+            if getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+                raise StoreError(
+                    f"cannot {doing} the results store {self.where}: {cause}."
+                    " It is damaged, or no results store: bring back a copy, or choose another folder"
+                ) from error
             raise StoreError(
                 f"cannot {doing} the results store {self.where}: {cause}."
                 " Results that were there before are intact; make room or fix access, then go on with --resume"

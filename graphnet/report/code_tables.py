@@ -76,7 +76,7 @@ def listings(results: Path, found: Iterable[CodeQuality]) -> Iterator[Text]:
 
 def _listing(folder: Path, quality: CodeQuality, kernel: KernelQuality) -> Text:
     assert kernel.loop
-    lines = (folder / kernel.file).read_text().splitlines()
+    lines = code_files.text_of(folder, kernel.file).splitlines()
     time = "time unknown" if kernel.time_us is None else f"{kernel.time_us:.1f} us"
     head = f"\n{quality.graph} on {quality.compiler}: {kernel.kernel}, {time} ({folder / kernel.file})"
     parts = [f"lines {first} to {last} of {kernel.loop.function}" for first, last in kernel.loop.lines]

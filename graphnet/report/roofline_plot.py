@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from graphnet.analyze import roofline
 from graphnet.analyze.roofline import Roofline
 from graphnet.compilers import Kernel
+from graphnet.errors import StoreError
 from graphnet.evaluate.records import Peaks, Result
 from graphnet.ir.fileio import write_atomic
 
@@ -50,8 +51,13 @@ def figure(peaks: Peaks, results: Sequence[Result] = (), *, title: str = "") -> 
 
 
 def write(chart: go.Figure, path: Path) -> None:
-    """One HTML page that needs no network. Raises OSError."""
-    write_atomic(path, chart.to_html(include_plotlyjs=True, full_html=True).encode())
+    """One HTML page that needs no network. Raises StoreError."""
+    try:
+        write_atomic(path, chart.to_html(include_plotlyjs=True, full_html=True).encode())
+    except OSError as error:
+        raise StoreError(
+            f"cannot write the plot {path}: {error.strerror or error}; give another place with -o"
+        ) from error
 
 
 def _has_place(found: Roofline) -> bool:

@@ -57,6 +57,18 @@ def test_names_cannot_leave_the_folder(tmp_path: Path) -> None:
     assert (folder / file.assembly).resolve().parent == folder.resolve()
 
 
+@pytest.mark.parametrize("name", ["../secret.s", "/etc/hostname", "sub/a.s", "", "linked.s", "gone.s"])
+def test_files_outside_of_the_folder_are_not_read(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "job"
+    (folder / "sub").mkdir(parents=True)
+    for place in (tmp_path / "secret.s", folder / "sub" / "a.s", folder / "own.s"):
+        place.write_text("text")
+    (folder / "linked.s").symlink_to(tmp_path / "secret.s")
+    assert code_files.text_of(folder, "own.s") == "text"
+    with pytest.raises(StoreError, match="evaluate with --code again"):
+        code_files.text_of(folder, name)
+
+
 def test_a_damaged_index_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "index.json").write_text("{}")
     with pytest.raises(StoreError, match="no code index"):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphnet.compilers import Target
+from graphnet.errors import UsageError
 from graphnet.evaluate import bandwidth, caches, environment, oracle, peaks, triad
 from graphnet.evaluate.bandwidth import Figure
 from graphnet.evaluate.records import Environment, Peaks, Result, Timing
@@ -247,3 +248,11 @@ def test_chains_count_two_for_each_element_of_twelve_vectors(tmp_path: Path, dty
     isa = environment.detect().isa
     width = 512 if "avx512f" in isa else 256 if "avx" in isa else 128
     assert compiled.multiply_add(dtype, 1000) == 2 * triad.CHAINS * width // bits
+
+
+def test_more_threads_than_cpus_have_no_peaks(own_cache: Path) -> None:
+    told: list[str] = []
+    assert peaks.ensure("cpu", 5000, told.append).flops == {}
+    assert told == ["5000 threads are more than this machine has CPUs for us: there are no peaks to compare with"]
+    with pytest.raises(UsageError, match="peaks of 5000 threads cannot be measured"):
+        peaks.update("cpu", 5000)

@@ -259,3 +259,9 @@ def test_a_set_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: 
         (tmp_path / name).write_bytes(content)
     with pytest.raises(StoreError, match=message):
         load_set(tmp_path / name)
+
+
+def test_what_is_no_database_is_not_said_to_be_intact(tmp_path: Path) -> None:
+    (tmp_path / "results.db").write_bytes(b"plain text, not a database" * 100)
+    with pytest.raises(StoreError, match="It is damaged, or no results store: bring back a copy"):
+        Store(tmp_path, create=False)

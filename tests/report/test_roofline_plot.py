@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from graphnet.compilers import Kernel
+from graphnet.errors import StoreError
 from graphnet.report import roofline_plot, roofline_table
 from tests.analyze.test_roofline import MACHINE, PEAKS, result
 
@@ -63,6 +64,11 @@ def test_page_is_whole_and_needs_no_network(tmp_path: Path) -> None:
     assert page.rstrip().endswith("</html>")
     assert "Plotly.newPlot" in page
     assert '<script src="http' not in page
+
+
+def test_no_place_for_the_plot_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot write the plot .*gone/plot.html: .*; give another place with -o"):
+        roofline_plot.write(roofline_plot.figure(PEAKS), tmp_path / "gone" / "plot.html")
 
 
 def shown(table: object) -> str:
