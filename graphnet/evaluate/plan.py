@@ -41,6 +41,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Results folder that the code of the kernels is written to, last of all; `""` when it is not wanted."""
     warm: bool = False
     """Compile again in a new process, with the caches of compiled code that the first compilation left."""
+    race: str = ""
+    """Jobs of one race that follow each other are timed in turns; those without a name run alone."""
+    copy: int = 0
+    """Tells apart jobs that are the same: for a comparison of a program with itself."""
+    python: str = ""
+    """Interpreter of the environment that the compiler is taken from; `""` is ours."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +185,9 @@ def job_key(job: Job, name: str, digest: str) -> str:
 
     `name` tells apart graphs that compute the same; `digest` is `graph_digest`, or stands for a file that is no graph.
 
-    Budget, tolerance, profile, code and warm are left out: they say how well one measures, not what.
+    Budget, tolerance, profile, code, warm and race are left out: they say how well one measures, not what.
     """
-    parts = [name, digest, job.compiler, job.target, sorted(job.dims.items()), job.seed, job.passes]
+    parts: list[object] = [name, digest, job.compiler, job.target, sorted(job.dims.items()), job.seed, job.passes]
+    if job.copy or job.python:
+        parts += [job.copy, job.python]
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:32]

@@ -30,23 +30,57 @@ class OutputError(_Struct, frozen=True, kw_only=True):
     """None where not a number (NaN mismatch)."""
 
 
+class Block(_Struct, frozen=True, kw_only=True):
+    """A turn of one program in a race: timed runs without a break, its inputs at new places in memory.
+
+    What the machine did meanwhile is of the whole machine where it does not say otherwise. Nanoseconds.
+    """
+
+    round: int
+    """In each round every program of the race has one turn, in random order."""
+    samples: int
+    """How many samples are of this block."""
+    buffer_seed: int = 0
+    """Decides where in its 4 KiB page each buffer of an input begins (`timing.buffer_offset`)."""
+    wall_ns: int = 0
+    """Of the turn, by the clock of the parent."""
+    wait_ns: int = 0
+    """Run-queue wait of the program's threads (`/proc/PID/task/*/schedstat`)."""
+    switches: int = 0
+    """Times that a thread of the program was made to yield its CPU."""
+    steal_ns: int = 0
+    """Taken by the hypervisor, over all CPUs."""
+    throttled_ns: int = 0
+    """Held back by the quota of the cgroup."""
+    other_ns: int = 0
+    """CPU time of all other processes."""
+    mhz: float = 0.0
+    """Mean frequency of the CPUs at the end of the turn; 0 where the system does not tell."""
+    disturbed: str = ""
+    """By what, so much that the turn was taken again; `""` for a block whose samples count."""
+
+
 class Timing(_Struct, frozen=True, kw_only=True):
     """Raw samples of one program. Nanoseconds."""
 
     warmup_ns: tuple[int, ...] = ()
     samples_ns: tuple[int, ...]
     """Per inference; the mean of `inner_loops` runs where one run is too short for the clock."""
+    race: str = ""
+    """Programs of one race took turns: their blocks of the same round are pairs."""
+    blocks: tuple[Block, ...] = ()
+    """In the order of time; those that count cut `samples_ns` into parts, the disturbed ones `disturbed_ns`."""
+    disturbed_ns: tuple[int, ...] = ()
+    """Samples of disturbed blocks, which do not count."""
     inner_loops: int = 1
     cpu_ns: tuple[int, ...] = ()
     """Process CPU time of each sample."""
-    wait_ns: int = 0
-    """Run-queue wait of all threads over the timed block (`/proc/self/task/*/schedstat`)."""
     steady: bool = True
     """False when the warm-up never became steady within its limit."""
     budget_ended: bool = False
     """True when the time budget ended the block before 100 runs."""
     buffer_seed: int = 0
-    """Decides where in its 4 KiB page each buffer of an input or weight begins (`timing.buffer_offset`)."""
+    """Decides where in its 4 KiB page each buffer of a weight begins (`timing.buffer_offset`)."""
 
 
 class CompileTime(_Struct, frozen=True, kw_only=True):
@@ -107,8 +141,35 @@ class Peaks(_Struct, frozen=True, kw_only=True):
     """UTC, ISO 8601."""
 
 
+class Floor(_Struct, frozen=True, kw_only=True):
+    """Below what a difference means nothing on a machine: programs compared with themselves (`graphnet noise`).
+
+    Standard deviations are of the logarithm of a ratio, beyond what the spread of its blocks explains.
+    """
+
+    device: str = "cpu"
+    threads: int
+    pairs: int
+    """Comparisons that it is from."""
+    spread: float
+    """Standard deviation between two processes of the same program that take turns."""
+    sequential: float
+    """The same for two processes that run one after the other."""
+    median: float
+    """Of |ratio - 1|, taking turns."""
+    p95: float
+    """95th percentile of |ratio - 1|, taking turns."""
+    sequential_p95: float
+    """The same one after the other."""
+    covered: float
+    """Share of the 95 % intervals that hold 1, taking turns."""
+    compilers: tuple[str, ...] = ()
+    measured: str = ""
+    """UTC, ISO 8601."""
+
+
 class Environment(_Struct, frozen=True, kw_only=True):
-    """The machine. `key` is a digest of the fields that make figures comparable; measured peaks are not among them."""
+    """The machine. `key` is a digest of the fields that make figures comparable; measured peaks and noise are not among them."""
 
     key: str
     cpu_model: str
@@ -119,6 +180,7 @@ class Environment(_Struct, frozen=True, kw_only=True):
     governor: str = ""
     isa: tuple[str, ...] = ()
     peaks: tuple[Peaks, ...] = ()
+    floors: tuple[Floor, ...] = ()
 
 
 class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="format"):
@@ -148,6 +210,8 @@ class Result(_Struct, frozen=True, kw_only=True, tag=RESULT_FORMAT, tag_field="f
     warm_compile: CompileTime | None = None
     """The same again in a new process, with the caches that the first one left; None unless asked for."""
     timing: Timing | None = None
+    more_timings: tuple[Timing, ...] = ()
+    """Of further races: the first compiler is timed again beside those that memory had no room for in the first."""
     outputs: tuple[OutputError, ...] = ()
     level: int | None = None
     """Largest level over the outputs.

@@ -102,7 +102,7 @@ def _measure(run: Callable[[], None], budget_ns: int, seed: int, clock: Clock) -
     after = noise_loop(clock)
     timing = Timing(
         warmup_ns=tuple(warmup), samples_ns=tuple(block.samples), inner_loops=inner, cpu_ns=tuple(block.cpu),
-        wait_ns=waited, steady=steady, budget_ended=ended, buffer_seed=seed,
+        steady=steady, budget_ended=ended, buffer_seed=seed,
     )  # fmt: skip
     noise = Noise(before_ns=tuple(before), after_ns=tuple(after), cv=variation([*before, *after]))
     return Measured(timing, noise, spread, notes)
