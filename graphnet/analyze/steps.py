@@ -17,7 +17,7 @@ points on); its last run alone is told as a possible step as rarely (`python -m 
 SHORTEST = 2
 """Runs of the first and of the last level at least: with absolute deviations, one outlier then saves no penalty."""
 SHORTEST_BETWEEN = 4
-"""Of a level between two steps: where the old level is back sooner, a few runs were disturbed."""
+"""Of a level between two steps: where the old level is back after two runs, those were disturbed."""
 LEAST_NOISE = 1e-3
 """Of a logarithm: no process repeats another's time better than to 0.1 %, even where all samples are equal."""
 NORMAL_95 = 1.959964
