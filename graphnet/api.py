@@ -65,10 +65,10 @@ def evaluate(
         raise UsageError("code is written to files: give a results folder as output")
     jobs = [
         job
-        for graph, sizes in _with_sizes(graphs, dims or {})
+        for number, (graph, sizes) in enumerate(_with_sizes(graphs, dims or {}), 1)
         for job in plan.plan(
             [graph], compilers, target=target, dims=sizes, seed=seed, passes=passes, budget_s=budget,
-            tolerance=tolerance, profile=profile, warm=warm,
+            tolerance=tolerance, profile=profile, warm=warm, race=f"{number}.",
             code=os.fspath(output) if code and output is not None else "",
         )
     ]  # fmt: skip

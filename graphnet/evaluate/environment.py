@@ -50,7 +50,9 @@ def packages() -> Mapping[str, str]:
 
 def digest(facts: Environment) -> str:
     """16 hex digits over what makes figures comparable; memory counts in whole GiB, since kernels keep back some."""
-    comparable = msgspec.structs.replace(facts, key="", peaks=(), floors=(), memory_bytes=round(facts.memory_bytes / 2**30))
+    comparable = msgspec.structs.replace(
+        facts, key="", peaks=(), floors=(), memory_bytes=round(facts.memory_bytes / 2**30)
+    )
     return hashlib.sha256(msgspec.json.encode(comparable)).hexdigest()[:16]
 
 

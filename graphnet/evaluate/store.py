@@ -115,16 +115,19 @@ class Store:
             row = next((row for row in connection.execute(query) if row.settings), None)
         return (row.run_id, dict(row.settings)) if row else None
 
-    def add(self, result: Result) -> None:
-        """Keep one result. Raises StoreError: the disk is full, or the run has one of this job already."""
-        row = {
-            "run_id": result.run_id, "job_key": result.job_key, "graph_id": result.graph_id, "graph": result.graph,
-            "subset": result.subset, "compiler": result.compiler, "variant": "+".join(result.passes),
-            "verdict": result.verdict, "stage": result.stage, "environment": result.environment,
-            "started": result.started, "data": msgspec.json.encode(result),
-        }  # fmt: skip
+    def add(self, *results: Result) -> None:
+        """Keep results, all or none. Raises StoreError: the disk is full, or the run has one of such a job already."""
+        rows = [
+            {
+                "run_id": result.run_id, "job_key": result.job_key, "graph_id": result.graph_id, "graph": result.graph,
+                "subset": result.subset, "compiler": result.compiler, "variant": "+".join(result.passes),
+                "verdict": result.verdict, "stage": result.stage, "environment": result.environment,
+                "started": result.started, "data": msgspec.json.encode(result),
+            }
+            for result in results
+        ]  # fmt: skip
         with self._guard("write to"), self._engine.begin() as connection:
-            connection.execute(_results.insert().values(row))
+            connection.execute(_results.insert(), rows)
 
     def add_environment(self, environment: Environment) -> None:
         """Keep the facts of a machine, once; of its peaks the highest figures ever told. Raises StoreError."""
