@@ -56,8 +56,8 @@ def evaluate(
     second time in a new process, with the caches of compiled code that the first one left.
     With `code` the code of each job's kernels goes to `<output>/<compiler>/code/`, after all that is timed.
     Of `dims` each graph takes the symbols that it has. Peaks and noise floors of this machine that were measured before
-    are stored with its environment; `measure_peaks` measures them first where there are none for this device and thread count (about
-    half a minute, once; `told` hears of it). Raises UsageError, StoreError.
+    are stored with its environment; `measure_peaks` measures peaks first where there are none for this device and
+    thread count (about half a minute, once; `told` hears of it). Raises UsageError, StoreError.
     """
     if code and (output is None or "://" in os.fspath(output)):
         raise UsageError("code is written to files: give a results folder as output")

@@ -13,6 +13,8 @@ from graphnet.errors import UsageError
 from graphnet.evaluate.records import Floor, Result
 
 FEWEST_PAIRS = 2
+LEAST_VARIANCE = 1e-18
+"""Of a logarithm: blocks that are all alike are a clock that is too coarse, not a measurement without error."""
 
 
 def floor_from(pairs: Sequence[tuple[Result, Result]], measured: str = "") -> Floor:
@@ -45,11 +47,11 @@ def between(logs: Sequence[float], variances: Sequence[float]) -> float:
     """Standard deviation of true effects around 0, given estimates with the variance of the error of each.
 
     Paule and Mandel's estimator (1982; DerSimonian and Kacker 2007): the tau for which the sum over the k estimates of
-    y^2 / (v + tau^2) is k. The mean is not estimated, so that no degree of freedom goes to it: two processes of the same
-    program differ in neither direction. Never negative.
+    y^2 / (v + tau^2) is k. The mean is not estimated, so that no degree of freedom goes to it: two processes of the
+    same program differ in neither direction. Never negative.
     """
     squares = np.asarray(logs, dtype=np.float64) ** 2
-    errors = np.maximum(np.asarray(variances, dtype=np.float64), np.finfo(np.float64).tiny)
+    errors = np.maximum(np.asarray(variances, dtype=np.float64), LEAST_VARIANCE)
 
     def excess(tau_squared: float) -> float:
         return float((squares / (errors + tau_squared)).sum()) - len(squares)

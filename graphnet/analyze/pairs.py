@@ -1,9 +1,9 @@
 """How much slower one result is than another: paired by the rounds of a race where they took turns, with an interval.
 
 Paired: of each common round the logarithm of the ratio of block medians is taken, which drift of the machine leaves
-alone; the estimate is their median. Its interval is a percentile bootstrap over rounds, with percentiles pushed outwards
-for few rounds (Hesterberg 2015, What Teachers Should Know About the Bootstrap, section 3.2) and for rounds that depend
-on their neighbours: the standard error grows by sqrt((1 + r) / (1 - r)), r being the lag-1 autocorrelation of ranks
+alone; the estimate is their median. Its interval is a percentile bootstrap over rounds, with percentiles pushed out for
+few rounds (Hesterberg 2015, What Teachers Should Know About the Bootstrap) and for rounds that depend on their
+neighbours: the standard error grows by sqrt((1 + r) / (1 - r)), r being the lag-1 autocorrelation of ranks
 (Bayley and Hammersley 1946, The "Effective" Number of Independent Observations), as far as it is positive. Below
 6 rounds no bootstrap has 95 %, and Student's t takes its place, which errs on the wide side for heavy tails (Benjamini
 1983). `benchmarks/ratio_coverage.py` shows how often these intervals hold the truth, beside other methods; a load that
@@ -28,7 +28,7 @@ from scipy import stats
 from graphnet.analyze.stats import median_ratio, median_seconds, ratio_interval
 from graphnet.evaluate.records import Environment, Floor, Result, Timing
 
-RESAMPLES = 2000
+RESAMPLES = 1000
 FEWEST_ROUNDS = 6
 """Of a bootstrap: the range of 5 values holds their median in 93.75 % of all cases."""
 MOST_DEPENDENCE = 0.8
@@ -99,7 +99,7 @@ def speedup(base: Result, result: Result, environments: Iterable[Environment]) -
 
     `environments` have the floor of the machine. A result over itself is 1, and no comparison: it has no interval.
     """
-    if "ok" != base.verdict or "ok" != result.verdict or base.timing is None:
+    if base.verdict != "ok" or result.verdict != "ok" or base.timing is None:
         return None
     if base is result:
         return Ratio(1.0, None, None, 0)
@@ -188,7 +188,7 @@ def _inflation(values: np.ndarray) -> float:
 
 
 def _resampled_medians(values: np.ndarray, seed: int) -> np.ndarray:
-    return np.median(values[_draws(len(values), seed)], axis=1)
+    return np.asarray(np.median(values[_draws(len(values), seed)], axis=1))
 
 
 @lru_cache(maxsize=256)

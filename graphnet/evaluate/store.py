@@ -130,7 +130,7 @@ class Store:
             connection.execute(_results.insert(), rows)
 
     def add_environment(self, environment: Environment) -> None:
-        """Keep the facts of a machine, once; of its peaks the highest ever told, of floors the newest. Raises StoreError."""
+        """Keep the facts of a machine, once, with the highest peaks and the newest floors told. Raises StoreError."""
         mine = _environments.c.key == environment.key
         with self._guard("write to"), self._engine.begin() as connection:
             row = connection.execute(sa.select(_environments.c.data).where(mine)).first()

@@ -133,7 +133,9 @@ def page(found: Comparison, text: Mapping[str, str] = ENGLISH) -> str:
         (text["verdicts"], [row for row in found.rows if row.changed]),
         (text["missing"], [row for row in found.rows if row.missing]),
     ]
-    return environment.from_string(_TEMPLATE).render(found=found, text=text, sets=sets, lists=lists, floors=sentences(found.floors))
+    return environment.from_string(_TEMPLATE).render(
+        found=found, text=text, sets=sets, lists=lists, floors=sentences(found.floors)
+    )
 
 
 def write(found: Comparison, path: Path) -> None:

@@ -13,7 +13,6 @@ from graphnet.analyze.compare import Cell, Comparison, Row
 from graphnet.report.floor_text import sentences
 from graphnet.report.grid import UNRESOLVED
 
-
 LEGEND = f"{UNRESOLVED} before a ratio: the interval holds 1, or there is none"
 
 

@@ -29,8 +29,9 @@ def _sentence(found: MachineFloor, named: bool) -> str:
         return f"Noise floor of {machine} ({place}): not measured; `graphnet noise` measures it"
     against = f", {_joined(floor.compilers)} against themselves" if floor.compilers else ""
     return (
-        f"Noise floor of {machine} ({place}{against}, {floor.pairs} pairs): median |ratio - 1| {_percent(floor.median)},"
-        f" 95th percentile {_percent(floor.p95)}; one after the other {_percent(floor.sequential_p95)}"
+        f"Noise floor of {machine} ({place}{against}, {floor.pairs} pairs): median |ratio - 1|"
+        f" {_percent(floor.median)}, 95th percentile {_percent(floor.p95)};"
+        f" one after the other {_percent(floor.sequential_p95)}"
     )
 
 

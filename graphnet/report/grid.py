@@ -33,7 +33,8 @@ class Grid(NamedTuple):
 def grid(results: Sequence[Result], baseline: str = BASELINE, environments: Sequence[Environment] = ()) -> Grid:
     """Median milliseconds of one inference (speed-up over the baseline), or the verdict with its stage.
 
-    `results` are of one settings group, `environments` have the noise floors that speed-ups are held against. A graph that was run at several sizes has a row for each, labelled by them.
+    `results` are of one settings group, `environments` have the noise floors that speed-ups are held against. A graph
+    that was run at several sizes has a row for each, labelled by them.
     """
     base = {key(result): result for result in results if result.compiler == baseline}
     columns = {
