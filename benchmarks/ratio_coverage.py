@@ -4,10 +4,10 @@
 and prints, for each noise and number of rounds, the coverage in percent and the median width of the interval. `ours` is
 `graphnet.analyze.pairs.location_interval`; the others are what it was chosen from. The seed is fixed.
 
-In `contaminated` a fifth of the rounds is off by up to 50 % in either direction; in `load` another process takes half of
-the time in bursts of any length, while two programs take turns in random order; in `bimodal` every second round is off
-by 35 %; `neighbours` are an autoregressive process with r = 0.3. In `one-sided` the fifth is off in one direction only:
-no method can tell that from a slower program, so that its row shows a limit, not an aim.
+In `contaminated` a fifth of the rounds is off by up to 50 % in either direction; in `load` another process takes half
+of the time in bursts of any length, while two programs take turns in random order; in `bimodal` half of the rounds are
+off by 35 %; `neighbours` are an autoregressive process with r = 0.3. In `one-sided` the fifth is off in one direction
+only: no method can tell that from a slower program, so that its row shows a limit, not an aim.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ def normal(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:
 
 
 def heavy(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:
-    return SIGMA * rng.standard_t(2, (draws, rounds))
+    return np.asarray(SIGMA * rng.standard_t(2, (draws, rounds)))
 
 
 def contaminated(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:
     hit = rng.random((draws, rounds)) < 0.2
-    return normal(rng, draws, rounds) + hit * rng.uniform(-OFF, OFF, (draws, rounds))
+    return np.asarray(normal(rng, draws, rounds) + hit * rng.uniform(-OFF, OFF, (draws, rounds)))
 
 
 def one_sided(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:
     hit = rng.random((draws, rounds)) < 0.2
-    return normal(rng, draws, rounds) + hit * rng.uniform(0, OFF, (draws, rounds))
+    return np.asarray(normal(rng, draws, rounds) + hit * rng.uniform(0, OFF, (draws, rounds)))
 
 
 def bimodal(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:
-    return normal(rng, draws, rounds) + rng.choice([-0.3, 0.0, 0.0, 0.3], (draws, rounds))
+    return np.asarray(normal(rng, draws, rounds) + rng.choice([-0.3, 0.0, 0.0, 0.3], (draws, rounds)))
 
 
 def load(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:
@@ -80,11 +80,11 @@ def load(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:
     def slowed(start: np.ndarray) -> np.ndarray:
         within = start[..., None] + np.linspace(0.05, 0.95, 10)
         on = (within / period[..., None] + phase[..., None]) % 1 < 0.5
-        return OFF * (on.mean(-1) > 0.5)
+        return np.asarray(OFF * (on.mean(-1) > 0.5))
 
     first, second = slowed(begin), slowed(begin + 1)
     order = rng.choice([-1, 1], (draws, rounds))
-    return normal(rng, draws, rounds) + order * (first - second)
+    return np.asarray(normal(rng, draws, rounds) + order * (first - second))
 
 
 def neighbours(rng: np.random.Generator, draws: int, rounds: int) -> np.ndarray:

@@ -67,7 +67,7 @@ def test_figures_are_those_of_the_ratios() -> None:
     turns = [(result([100.0] * 8), result([100.0 * factor] * 8)) for factor in (1.0, 1.01, 1.04)]
     apart = [(result([100.0] * 8), result([factor * 100.0] * 8, race="y")) for factor in (1.1, 1.2)]
     floor = floor_from([*turns, *apart])
-    assert (floor.pairs, floor.median, floor.covered) == (3, pytest.approx(0.01), pytest.approx(1 / 3))
+    assert (floor.pairs, floor.median, floor.covered) == pytest.approx((3, 0.01, 1 / 3))
     assert floor.p95 == pytest.approx(0.037), "linear between 0.01 and 0.04"
     assert floor.sequential_p95 == pytest.approx(0.195)
 
