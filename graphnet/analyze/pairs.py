@@ -7,7 +7,7 @@ neighbours: the standard error grows by sqrt((1 + r) / (1 - r)), r being the lag
 (Bayley and Hammersley 1946, The "Effective" Number of Independent Observations), as far as it is positive. Below
 6 rounds no bootstrap has 95 %, and Student's t takes its place, which errs on the wide side for heavy tails (Benjamini
 1983). `benchmarks/ratio_coverage.py` shows how often these intervals hold the truth, beside other methods: at least
-95 % where noise favours neither program (94.7 % below 6 rounds), 90 to 95 % where neighbouring rounds correlate by
+95 % where noise favours neither program (94.7 % below 6 rounds), 89 to 95 % where neighbouring rounds correlate by
 0.3. A load that hits one of the programs alone is taken for its speed.
 
 Not paired: medians of blocks are resampled on each side (a cluster bootstrap: samples of one block are alike).
