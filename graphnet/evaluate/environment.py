@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from graphnet.evaluate import procfs
-from graphnet.evaluate.records import Environment, Peaks
+from graphnet.evaluate.records import Environment, Floor, Peaks
 
 ISA_FLAGS = (
     "sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16",
@@ -63,6 +63,23 @@ def merged_peaks(known: Sequence[Peaks], new: Sequence[Peaks]) -> tuple[Peaks, .
         place = peaks.device, peaks.threads
         merged[place] = _higher(merged[place], peaks) if place in merged else peaks
     return tuple(merged[place] for place in sorted(merged))
+
+
+def merged_floors(known: Sequence[Floor], new: Sequence[Floor]) -> tuple[Floor, ...]:
+    """Floors of both by device and threads, each the one that was measured last."""
+    merged = {(floor.device, floor.threads): floor for floor in known}
+    for floor in new:
+        place = floor.device, floor.threads
+        if place not in merged or floor.measured > merged[place].measured:
+            merged[place] = floor
+    return tuple(merged[place] for place in sorted(merged))
+
+
+def merged(known: Environment, new: Environment) -> Environment:
+    """The facts of `known` with the peaks and floors of both, which are of one machine."""
+    return msgspec.structs.replace(
+        known, peaks=merged_peaks(known.peaks, new.peaks), floors=merged_floors(known.floors, new.floors)
+    )
 
 
 def _higher(one: Peaks, other: Peaks) -> Peaks:

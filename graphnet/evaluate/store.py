@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from graphnet.errors import StoreError
-from graphnet.evaluate.environment import merged_peaks
+from graphnet.evaluate.environment import merged
 from graphnet.evaluate.records import RESULT_FORMAT, Environment, Result
 
 SCHEMA_VERSION = 1
@@ -130,7 +130,7 @@ class Store:
             connection.execute(_results.insert(), rows)
 
     def add_environment(self, environment: Environment) -> None:
-        """Keep the facts of a machine, once; of its peaks the highest figures ever told. Raises StoreError."""
+        """Keep the facts of a machine, once, with the highest peaks and the newest floors told. Raises StoreError."""
         mine = _environments.c.key == environment.key
         with self._guard("write to"), self._engine.begin() as connection:
             row = connection.execute(sa.select(_environments.c.data).where(mine)).first()
@@ -139,9 +139,9 @@ class Store:
                 connection.execute(_environments.insert().values(key=environment.key, data=data))
                 return
             known = msgspec.json.decode(row.data, type=Environment)
-            peaks = merged_peaks(known.peaks, environment.peaks)
-            if peaks != known.peaks:
-                data = msgspec.json.encode(msgspec.structs.replace(known, peaks=peaks))
+            both = merged(known, environment)
+            if both != known:
+                data = msgspec.json.encode(both)
                 connection.execute(_environments.update().where(mine).values(data=data))
 
     def environments(self) -> list[Environment]:
