@@ -17,7 +17,7 @@ PER_BLOCK = 5
 
 def machine(key: str = "m1", cpu: str = "EPYC", floor: float | None = None) -> Environment:
     """A machine; `floor` is the deviation between two runs, one after the other, of its noise floor."""
-    floors = ()
+    floors: tuple[Floor, ...] = ()
     if floor is not None:
         floors = (
             Floor(
@@ -50,7 +50,7 @@ def record(
     graph: str = "a", ms: float = 0, *, compiler: str = "jax", noise: float = 0.002, seed: int = 0, **fields: object
 ) -> Result:
     """A result of so many milliseconds with `noise` between its blocks; a crash without."""
-    generator = np.random.default_rng([seed, *graph.encode(), *compiler.encode()])
+    generator = np.random.default_rng([seed, *map(ord, graph), *map(ord, compiler)])
     timing = blocks_of(list(ms * np.exp(generator.normal(0, noise, ROUNDS)))) if ms else None
     plain = Result(
         run_id="r", graph_id="", graph=graph, subset="vision", structure_hash=graph, compiler=compiler,

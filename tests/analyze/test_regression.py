@@ -9,7 +9,6 @@ from scipy import stats
 
 from graphnet.analyze.regression import SIGNIFICANCE, Gate, gate
 from graphnet.analyze.slower import change
-from graphnet.analyze.stats import median_seconds
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
 from graphnet.evaluate.records import Result, Timing
@@ -121,7 +120,7 @@ def test_one_sample_is_judged_by_the_ratio_alone() -> None:
         assert row.q is None
 
 
-WRONG = {"verdict": "wrong", "stage": "check"}
+WRONG = record(verdict="wrong", stage="check")
 
 
 @pytest.mark.parametrize(
@@ -132,12 +131,12 @@ WRONG = {"verdict": "wrong", "stage": "check"}
         (None, record(ms=4), "added", False),
         (record(ms=4), record(), "newly failing", True),
         (record(ms=4), record(verdict="timeout"), "newly failing", True),
-        (record(ms=4), record(**WRONG), "newly incorrect", True),
+        (record(ms=4), WRONG, "newly incorrect", True),
         (record(ms=4), record(ms=4, verdict="unstable"), "unstable", False),
         (record(ms=4, verdict="unstable"), record(ms=4), "unstable", False),
-        (record(ms=4, verdict="unstable"), record(**WRONG), "newly incorrect", True),
+        (record(ms=4, verdict="unstable"), WRONG, "newly incorrect", True),
         (record(), record(verdict="timeout"), "still failing", False),
-        (record(**WRONG), record(), "still failing", False),
+        (WRONG, record(), "still failing", False),
         (record(), record(ms=4), "fixed", False),
         (record(ms=4), record(ms=4, structure_hash="other"), "not compared", True),
         (record(ms=4), record(ms=4, timing=Timing(samples_ns=(0, 0))), "not compared", True),
