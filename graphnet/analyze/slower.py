@@ -73,9 +73,15 @@ def _p_of_samples(base: Result, current: Result, rounds: int) -> float:
 
 
 def _observations(base: Timing, current: Timing) -> tuple[np.ndarray, np.ndarray]:
-    if base.blocks and current.blocks:
+    if _whole_blocks(base) and _whole_blocks(current):
         return np.array(list(block_medians(base).values())), np.array(list(block_medians(current).values()))
     return np.asarray(base.samples_ns, np.float64), np.asarray(current.samples_ns, np.float64)
+
+
+def _whole_blocks(timing: Timing) -> bool:
+    """Whether there are blocks that count, and they cut the samples without a rest."""
+    counts = [block.samples for block in timing.blocks if not block.disturbed]
+    return bool(counts) and min(counts) > 0 and sum(counts) == len(timing.samples_ns)
 
 
 def _paired_logs(base: Result, current: Result) -> list[float]:
@@ -84,5 +90,9 @@ def _paired_logs(base: Result, current: Result) -> list[float]:
     for timing in (base.timing, *base.more_timings):
         if timing and timing.race in mine:
             before, after = block_medians(timing), block_medians(mine[timing.race])
-            return [math.log(after[number] / before[number]) for number in before if number in after]
+            return [
+                math.log(after[number] / before[number])
+                for number in before
+                if before[number] > 0 and after.get(number, 0) > 0
+            ]
     return []

@@ -9,13 +9,13 @@ from graphnet.report.html.text import visible
 _SIGNS = ("✅", "❌", "⚠️")
 _SHOWN = 200
 """Rows; a step summary holds 1 MiB, and nobody reads more."""
-_PLAIN = frozenset(" -,%")
+_PLAIN = frozenset(" -,.;()=%")
 _LENGTH = 200
 
 
 def gate_markdown(found: Gate) -> str:
     """Verdict, means and notes, then the table with the worst pairs first; names are inert."""
-    lines = [f"## {_SIGNS[found.outcome]} Regression gate: {escaped(headline(found))}", ""]
+    lines = [f"## {_SIGNS[found.outcome]} Regression gate: {headline(found)}", ""]
     lines += [f"* {escaped(line)}" for line in (*means(found), *advice(found))]
     if found.rows:
         head = f"| {' | '.join(HEADINGS)} |"
@@ -31,14 +31,15 @@ def escaped(text: str) -> str:
 
     Hidden characters and line ends are made visible, and what is very long is cut.
     """
-    shown = visible(text, _LENGTH)
-    return "".join(
-        letter if letter.isalnum() or letter in _PLAIN or not letter.isascii() else f"&#{ord(letter)};"
-        for letter in shown
+    inert = (
+        letter if not letter.isascii() or letter.isalnum() or letter in _PLAIN else f"&#{ord(letter)};"
+        for letter in visible(text, _LENGTH)
     )
+    return "".join(inert).replace("www.", "www&#46;")  # else GitHub makes a link of it
 
 
 def _line(row: Row) -> str:
-    status, graph, compiler, *rest = cells(row)
+    status, graph, compiler, *figures, note = cells(row)
     names = (f"<code>{escaped(name)}</code>" for name in (graph, compiler))  # no mention or link is read inside
-    return f"| {' | '.join([f'**{status}**' if row.failed else status, *names, *map(escaped, rest)])} |"
+    first = f"**{status}**" if row.failed else status
+    return f"| {' | '.join([first, *names, *figures, escaped(note)])} |"

@@ -120,6 +120,12 @@ def test_one_sample_is_judged_by_the_ratio_alone() -> None:
         assert row.q is None
 
 
+def test_blocks_that_do_not_fit_their_samples_are_left_aside() -> None:
+    timing = blocks_of([4.0] * 20)
+    torn = msgspec.structs.replace(timing, samples_ns=timing.samples_ns[:7])
+    assert statuses(gate(of(record(ms=4, timing=torn)), of(record(ms=4)), 0.95)) == {"a": "passed"}
+
+
 WRONG = record(verdict="wrong", stage="check")
 
 

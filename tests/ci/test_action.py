@@ -42,7 +42,7 @@ def act(folder: Path, **inputs: str) -> Done:
 def test_status_summary_and_output(sets: Path, current: str, status: int, words: str) -> None:
     done = act(sets, baseline="base.json", current=current)
     assert (done.status, done.outputs, done.steps) == (status, {"outcome": str(status)}, ("Gate",))
-    assert words in done.summary.replace("&#58;", ":")
+    assert words in done.summary
     assert (sets / "graphnet-gate.xml").exists() == (status < 2)
 
 

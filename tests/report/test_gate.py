@@ -109,6 +109,7 @@ def test_markdown_of_strangers_names_is_inert() -> None:
     for sign in ("<script", "`", "@everyone", "http:", "](", "\x1b", "\u202e", "\x00"):
         assert sign not in page
     assert escaped("a|b*") == "a&#124;b&#42;"
+    assert "www." not in escaped("www.example.org")
     page.encode()
 
 
