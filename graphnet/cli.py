@@ -265,6 +265,18 @@ def schema() -> None:
     output_console().print_json(data=json_schema())
 
 
+@app.command()
+def baseline(
+    results: Annotated[str, typer.Argument(help="A results folder (or .db, .json file, URL).")],
+    output: Output,
+) -> None:
+    """Write the newest results as a baseline for the regression gate (`python -m graphnet.ci`)."""
+    from graphnet.analyze.baseline import write_baseline
+
+    count = write_baseline(results, output)
+    output_console().print(f"baseline of {count} results: {output} ({output.stat().st_size:,} bytes)", soft_wrap=True)
+
+
 @dataset_app.command("list")
 def dataset_list(where: Annotated[str | None, typer.Argument(help="Subset, folder or file.")] = None) -> None:
     """One line per graph of the collection."""
