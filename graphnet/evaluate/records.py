@@ -179,6 +179,8 @@ class Environment(_Struct, frozen=True, kw_only=True):
     python: str
     governor: str = ""
     isa: tuple[str, ...] = ()
+    facts: dict[str, str] = {}
+    """Settings of the system that move figures, by `environment.FACTS`; those that it does not tell are left out."""
     peaks: tuple[Peaks, ...] = ()
     floors: tuple[Floor, ...] = ()
 
