@@ -1,4 +1,4 @@
-"""What the machine did during a turn of a program, from counters of the kernel read before and after, and when it spoils it.
+"""What the machine did during a turn of a program, by the kernel's counters, and whether that spoils the turn.
 
 Run-queue wait counts in nanoseconds and only for the program's own threads: it is what tells that the program had to
 share its CPUs, in turns of any length. `/proc/stat` counts in ticks of 10 ms, so steal and the CPU time of others say
@@ -24,11 +24,12 @@ SLACK_NS = 2 * TICK_NS
 STEAL_SHARE = 0.02
 """Of the CPU time that the program could use. Twice the size of a difference (1 %) that a race is to tell."""
 THROTTLED_SHARE = 0.01
-"""Of the wall time. A quota that has run out stops all threads for the rest of its period, some 10 to 100 ms at once."""
+"""Of the wall time. A quota that has run out stops all threads for the rest of its period, up to 100 ms at once."""
 WAIT_SHARE = 0.05
 """Of the wall time, over all threads: they wait for each other, so that one which was held up holds up all.
 
-On a quiet machine waking up costs a program less than 1 %. Half of a CPU taken by a competitor gives 20 % and more.
+On a quiet machine a program of one thread waits for less than 0.5 %; with a competitor on its CPU for half of the time,
+for some 30 %. Runs shorter than a time slice (some ms) hide that from their median; longer ones take it in full.
 """
 FREQUENCIES = 4
 """CPUs whose frequency is asked for: each costs some 10 microseconds."""
@@ -91,7 +92,8 @@ def disturbed(block: Block, threads: int, cpus: int) -> str:
     """Why a block is not to count, in words; `""` if it may.
 
     Others may use the CPUs that the program leaves, be it all the time: what they do to caches and to memory cannot be
-    seen here, and hits all programs of a race alike. Nor is a thread's wait for another of its own program a disturbance.
+    seen here, and in the long run hits all programs of a race alike. That threads of one program wait for each other is
+    no disturbance either: nobody can have waited for others longer than these ran.
 
     Args:
         block: wall time, and the fields of `between`.

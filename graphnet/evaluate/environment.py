@@ -107,7 +107,7 @@ def _cpu() -> tuple[str, frozenset[str]]:
 
 
 def _facts() -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for name, files in FACTS.items():
         for path, meanings in files:
             text = _read(path)

@@ -169,7 +169,7 @@ class Floor(_Struct, frozen=True, kw_only=True):
 
 
 class Environment(_Struct, frozen=True, kw_only=True):
-    """The machine. `key` is a digest of the fields that make figures comparable; measured peaks and noise are not among them."""
+    """The machine. `key` is a digest of what makes figures comparable; measured peaks and noise are no part of it."""
 
     key: str
     cpu_model: str

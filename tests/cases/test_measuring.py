@@ -116,7 +116,12 @@ def test_jax_1988_the_clock_waits_for_asynchronous_work(monkeypatch: pytest.Monk
     program, waited = compiled("jax", product()), []
     program.bind({"x": np.ones((64, 64), np.float32)})
     wait: Callable[[Any], Any] = jax.block_until_ready
-    monkeypatch.setattr(jax, "block_until_ready", lambda results: waited.append(results) or wait(results))
+
+    def noted(results: Any) -> Any:
+        waited.append(results)
+        return wait(results)
+
+    monkeypatch.setattr(jax, "block_until_ready", noted)
     program.run()
     assert waited == [program._results]
 
@@ -180,7 +185,7 @@ def test_tensorrt_llm_6142_every_shape_is_compiled_and_counted() -> None:
     program = compiled("inductor", product("batch").bind(batch=2))
     assert program.details["compilations"] == 1
     weight = tensors.weights(product(), 0)["w"].astype(np.float64)
-    for count, size in enumerate(range(3, 15), start=2):
+    for count, size in enumerate(range(3, 12), start=2):
         x = np.full((size, 64), 0.5, np.float32)
         program.bind({"x": x})
         program.run()

@@ -100,7 +100,9 @@ def test_a_quota_counts_whole_cpus(
     monkeypatch.setattr(cgroup, "cpu_quota", lambda: quota)
     assert affinity.usable_cpus() == usable
     assert len(affinity.cpus_for(usable)) == usable
-    with pytest.raises(UsageError, match=f"the quota of the cgroup grants the time of {quota:g}: ask for 1 to {usable}"):
+    with pytest.raises(
+        UsageError, match=f"the quota of the cgroup grants the time of {quota:g}: ask for 1 to {usable}"
+    ):
         affinity.cpus_for(usable + 1)
 
 

@@ -35,7 +35,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(module, "SYS", tmp_path / "sys")
     monkeypatch.setattr(disturbance, "TICK_NS", 10 * MS)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    for task, counts, switches in (("7/task/7", "100 20 3", 4), ("7/task/9", "1000 200 9", 5), ("8/task/8", "7 7 7", 7)):
+    for task, counts, switches in (
+        ("7/task/7", "100 20 3", 4),
+        ("7/task/9", "1000 200 9", 5),
+        ("8/task/8", "7 7 7", 7),
+    ):
         _write(tmp_path / "proc" / task / "schedstat", counts)
         _write(tmp_path / "proc" / task / "status", STATUS.format(switches))
     _write(tmp_path / "proc/stat", STAT)

@@ -117,12 +117,14 @@ class InductorProgram(TorchProgram):
         with recorded_provenance(self.covered), recorded_sources(self._sources):
             self.run()
         if not self.compilations:
-            raise RuntimeError("Dynamo compiled nothing and ran the graph eagerly; is it turned off (TORCHDYNAMO_DISABLE)?")
+            raise RuntimeError(
+                "Dynamo compiled nothing and ran the graph eagerly; is it turned off (TORCHDYNAMO_DISABLE)?"
+            )
         self.details = {"compilations": self.compilations}
 
     @property
     def compilations(self) -> int:
-        """How often this process has compiled since the program began: more than once when inputs changed their shape."""
+        """How often this process has compiled since the program began: again for each new shape of its inputs."""
         return _graphs_compiled() - self._graphs_before
 
     def kernels(self) -> Sequence[Kernel]:
