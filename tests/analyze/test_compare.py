@@ -82,6 +82,17 @@ def test_unlike_machines_threads_and_versions_are_named() -> None:
     assert found.rows[0].cells[1].ratio == 1.0, "compared all the same"
 
 
+def test_settings_of_the_system_are_named_where_both_tell_them() -> None:
+    def on(environment: Environment, **facts: str) -> ResultsOf:
+        return of(
+            record("a", "jax", 4, environment=environment.key),
+            environments=(msgspec.structs.replace(environment, facts=facts),),
+        )
+
+    found = compare([on(MACHINE, turbo="on", huge_pages="always"), on(MACHINE, turbo="off", smt="on")])
+    assert [(item.what, item.values) for item in found.differences] == [("turbo", ("on", "off"))]
+
+
 def test_machines_without_facts_are_told_by_their_keys() -> None:
     found = compare([of(record("a", "jax", 4)), of(record("a", "jax", 4, environment="m2"), environments=())])
     assert [(item.what, item.values) for item in found.differences] == [("machine", ("m1", "m2"))]

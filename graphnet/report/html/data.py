@@ -293,5 +293,6 @@ def _shown_environment(environment: Environment) -> dict[str, str | int]:
         "memory_bytes": environment.memory_bytes, "os": visible(environment.os),
         "python": visible(environment.python), "governor": visible(environment.governor),
         "isa": visible(" ".join(environment.isa), 400),
+        **{visible(name): visible(value) for name, value in environment.facts.items()},
     }  # fmt: skip
     return {name: value for name, value in shown.items() if value not in ("", 0)}

@@ -64,6 +64,7 @@ def test_graph_facts_and_the_machine(found: Overview) -> None:
     assert rows["beta"].tier == ""
     group = found.groups[0]
     assert group.environment["cpu_model"] == "EPYC <b>"
+    assert group.environment["turbo"] == "off <b>"
     assert group.noise == (0.08, 0.08)
     assert group.verdicts[2] == {"ok": 2, "crashed": 1}
 
