@@ -64,7 +64,7 @@ class FaultyProgram:
         if fault == "clock":
             time.sleep(0.02)
         if fault == "jitter":
-            time.sleep(0.04 if self._runs % 2 else 0.002)
+            time.sleep(random.choice((0.04, 0.002)))
         self._y = self._x * np.float32(2)
 
     def outputs(self) -> Sequence[np.ndarray]:
