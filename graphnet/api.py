@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 import pandas as pd
 
 from graphnet.analyze import roofline
@@ -20,8 +19,7 @@ from graphnet.analyze.history import history as history_of
 from graphnet.compilers import Target
 from graphnet.dataset import catalog
 from graphnet.errors import GraphNetError, UsageError
-from graphnet.evaluate import peaks, plan, runner
-from graphnet.evaluate.environment import merged_peaks
+from graphnet.evaluate import machine, peaks, plan, runner
 from graphnet.evaluate.plan import Limits
 from graphnet.evaluate.records import Environment, Peaks, Result
 from graphnet.evaluate.runner import Progress
@@ -59,18 +57,18 @@ def evaluate(
     the end (also when interrupted). `budget` is in seconds of timed runs per job. With `warm` each graph is compiled a
     second time in a new process, with the caches of compiled code that the first one left.
     With `code` the code of each job's kernels goes to `<output>/<compiler>/code/`, after all that is timed.
-    Of `dims` each graph takes the symbols that it has. Peaks of this machine that were measured before are stored with
-    its environment; `measure_peaks` measures them first where there are none for this device and thread count (about
-    half a minute, once; `told` hears of it). Raises UsageError, StoreError.
+    Of `dims` each graph takes the symbols that it has. Peaks and noise floors of this machine that were measured before
+    are stored with its environment; `measure_peaks` measures peaks first where there are none for this device and
+    thread count (about half a minute, once; `told` hears of it). Raises UsageError, StoreError.
     """
     if code and (output is None or "://" in os.fspath(output)):
         raise UsageError("code is written to files: give a results folder as output")
     jobs = [
         job
-        for graph, sizes in _with_sizes(graphs, dims or {})
+        for number, (graph, sizes) in enumerate(_with_sizes(graphs, dims or {}), 1)
         for job in plan.plan(
             [graph], compilers, target=target, dims=sizes, seed=seed, passes=passes, budget_s=budget,
-            tolerance=tolerance, profile=profile, warm=warm,
+            tolerance=tolerance, profile=profile, warm=warm, race=f"{number}.",
             code=os.fspath(output) if code and output is not None else "",
         )
     ]  # fmt: skip
@@ -81,14 +79,14 @@ def evaluate(
         return list(runner.run(jobs, limits=limits, progress=progress))
     results: list[Result] = []
     with Store(output) as store:
-        store.add_environment(peaks.known_here())
+        store.add_environment(machine.known_here())
         try:
             results.extend(runner.run(jobs, store, limits=limits, resume=resume, progress=progress))
         except BaseException:
             with suppress(GraphNetError):  # what stopped the run is what must be told
-                files.write(store.results(), Path(output))
+                files.write(store.results(), Path(output), store.environments())
             raise
-        files.write(store.results(), Path(output))
+        files.write(store.results(), Path(output), store.environments())
     return results
 
 
@@ -121,13 +119,16 @@ def evaluate_compiler(
         graphs, [compiler], target=spec, dims=dims, seed=seed, passes=passes, budget=budget, limits=limits,
         output=output, profile=output is not None,
     )  # fmt: skip
-    return frame(results, [peaks.known_here()])
+    return frame(results, [machine.known_here()])
 
 
 def load_environments(where: str | os.PathLike[str]) -> list[Environment]:
-    """The machines that a results folder (or database URL) is from, with their measured peaks. Raises StoreError."""
+    """The machines that a results folder (or database URL) is from, with their measured peaks and noise floors.
+
+    What was measured on this machine after the results were made counts too. Raises StoreError.
+    """
     with Store(where, create=False) as store:
-        return store.environments()
+        return machine.with_known_here(store.environments())
 
 
 def load_results(where: str | os.PathLike[str]) -> list[Result]:
@@ -144,16 +145,13 @@ def rooflines(
     Peaks of this machine that were measured after the results were made count too. Raises StoreError, UsageError (no
     machine has peaks of that device and thread count).
     """
-    here = peaks.known_here()
-    machines = [here] if where is None else load_environments(where)
+    machines = [machine.known_here()] if where is None else load_environments(where)
     results = [] if where is None else load_results(where)
     found = []
-    for machine in machines:
-        known = merged_peaks(machine.peaks, here.peaks if machine.key == here.key else ())
-        full = msgspec.structs.replace(machine, peaks=known)
-        for item in known:
+    for known in machines:
+        for item in known.peaks:
             if (item.device, item.threads) == (device, threads):
-                found.append((full, item, [r for r in results if roofline.peaks_of(r, [full]) is item]))
+                found.append((known, item, [r for r in results if roofline.peaks_of(r, [known]) is item]))
     if not found:
         raise UsageError(
             f"no peaks of {device} with {threads} thread(s) for the machines of {where or 'these results'};"
@@ -170,7 +168,8 @@ def compare(places: Sequence[str | os.PathLike[str]]) -> Comparison:
     sets = []
     for where in places:
         found = load_set(where)
-        sets.append(ResultsOf(label=os.fspath(where), results=found.results, environments=found.environments))
+        machines = tuple(machine.with_known_here(found.environments))
+        sets.append(ResultsOf(label=os.fspath(where), results=found.results, environments=machines))
     return compare_sets(sets)
 
 

@@ -118,7 +118,8 @@ def score(
     from graphnet import api
     from graphnet.report import tables
 
-    output_console().print(tables.score_table(api.load_results(results), baseline, penalty, failure))
+    found, environments = api.load_results(results), api.load_environments(results)
+    output_console().print(tables.score_table(found, baseline, penalty, failure, environments))
 
 
 @app.command()
@@ -152,11 +153,13 @@ def efficiency(
     """One table of latency, shares of the machine's peaks, compile time, memory and code quality."""
     from graphnet import api
     from graphnet.analyze import code_quality
-    from graphnet.report import efficiency_table
+    from graphnet.report import efficiency_table, tables
 
-    found = api.load_results(results)
+    found, environments = api.load_results(results), api.load_environments(results)
     qualities = code_quality.update(results, found)
-    output_console().print(efficiency_table.efficiency_table(found, api.load_environments(results), qualities))
+    console = output_console()
+    console.print(efficiency_table.efficiency_table(found, environments, qualities))
+    console.print(tables.floor_text(found, environments))
 
 
 @app.command()
@@ -278,6 +281,18 @@ def schema() -> None:
     from graphnet.ir.schema import json_schema
 
     output_console().print_json(data=json_schema())
+
+
+@app.command()
+def baseline(
+    results: Annotated[str, typer.Argument(help="A results folder (or .db, .json file, URL).")],
+    output: Output,
+) -> None:
+    """Write the newest results as a baseline for the regression gate (`python -m graphnet.ci`)."""
+    from graphnet.analyze.baseline import write_baseline
+
+    count = write_baseline(results, output)
+    output_console().print(f"baseline of {count} results: {output} ({output.stat().st_size:,} bytes)", soft_wrap=True)
 
 
 @dataset_app.command("list")

@@ -96,7 +96,7 @@ def evaluate(
     except KeyboardInterrupt:  # caught here, since typer would end without a word
         tell_error(f"interrupted; the records made so far are kept in {output}, go on with --resume")
         raise typer.Exit(INTERRUPTED) from None
-    console.print(tables.summary_table(results))
+    console.print(tables.summary_table(results, environments=api.load_environments(output)))
     console.print(tables.verdict_table(results))
     coverage = tables.coverage_table(results)
     if coverage:

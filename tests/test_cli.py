@@ -23,11 +23,12 @@ from graphnet import api, cli, evaluator
 from graphnet.analyze.frame import frame
 from graphnet.compilers import Target
 from graphnet.dataset import manifest
-from graphnet.evaluate import peaks
-from graphnet.evaluate.records import Peaks, Result, Timing
+from graphnet.evaluate import machine, peaks
+from graphnet.evaluate.records import Floor, Peaks, Result, Timing
 from graphnet.evaluate.store import Store
 from graphnet.ir.finalize import finalize
 from graphnet.ir.graph import Graph, Input, Node, Normal, Value, Weight
+from tests.analyze import raced
 
 
 def mlp() -> Graph:
@@ -184,6 +185,7 @@ def test_evaluate_score_and_files(
     assert "(resumed)" in capsys.readouterr().out
     assert run(monkeypatch, "score", results) == 0
     assert "onnxruntime" in capsys.readouterr().out
+    assert "Noise floor of this machine (1 thread" in (results / "summary.md").read_text()
 
 
 PEAKS = Peaks(
@@ -237,6 +239,30 @@ def recorded(folder: Path, ms: float, threads: int = 1) -> Path:
             )
         )  # fmt: skip
     return folder
+
+
+def test_every_table_tells_the_noise_floor_once_it_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRAPHNET_CACHE", str(tmp_path / "cache"))
+    here, results = machine.known_here(), tmp_path / "results"
+    with Store(results) as store:
+        store.add_environment(here)
+        store.add_all([raced.result([1000.0] * 8, run_id=store.begin_run({}), environment=here.key)])
+    commands: list[list[str | Path]] = [
+        ["score", results, "--baseline", "jax"], ["compare", results, results], ["efficiency", results],
+    ]  # fmt: skip
+    for command in commands:
+        assert run(monkeypatch, *command) == 0
+        assert "Noise floor of this machine (1 thread): not measured" in capsys.readouterr().out
+    machine.remember_floor(
+        Floor(threads=1, pairs=60, spread=0.01, sequential=0.1, median=0.004, p95=0.013, sequential_p95=0.3, covered=1)
+    )
+    for command in commands:
+        assert run(monkeypatch, *command) == 0
+        assert "Noise floor of this machine (1 thread, 60 pairs): median |ratio - 1| 0.4 %" in capsys.readouterr().out
+    assert run(monkeypatch, "report", results, "--baseline", "jax") == 0
+    assert '"sequential_p95":0.3' in (results / "report.html").read_text()
 
 
 def test_compare(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

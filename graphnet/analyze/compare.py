@@ -9,9 +9,10 @@ import msgspec
 from graphnet.analyze.differences import Difference, ResultsOf, differences
 from graphnet.analyze.frame import latency
 from graphnet.analyze.groups import sizes
-from graphnet.analyze.stats import geometric_mean, median_ratio, ratio_interval
+from graphnet.analyze.pairs import MachineFloor, floors_of, time_ratio, wider_floor
+from graphnet.analyze.stats import geometric_mean
 from graphnet.errors import UsageError
-from graphnet.evaluate.records import Result
+from graphnet.evaluate.records import Environment, Result
 
 Name = tuple[str, ...]
 _TELLING: dict[str, Callable[[Result], str]] = {
@@ -38,10 +39,15 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     """Median of one inference; None unless the verdict is `ok`."""
     ratio: float | None = None
-    """Over the median in the first set: below 1 is faster. None in the first set, and where one of both is unknown."""
+    """Time over that in the first set (`pairs.time_ratio`): below 1 is faster.
+
+    None in the first set, and where one of both is unknown.
+    """
     low: float | None = None
-    """Lower end of the 95 % bootstrap interval of the ratio; None where there are too few samples."""
+    """Lower end of the 95 % interval of the ratio; None where there are too few samples."""
     high: float | None = None
+    rounds: int = 0
+    """Rounds in which both took turns; 0 where they ran one after the other."""
 
     @property
     def outcome(self) -> str:
@@ -90,6 +96,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
     rows: tuple[Row, ...]
     means: tuple[Mean, ...]
+    floors: tuple[MachineFloor, ...] = ()
+    """Of all machines and thread counts among the results."""
 
 
 def compare(sets: Sequence[ResultsOf]) -> Comparison:
@@ -105,10 +113,12 @@ def compare(sets: Sequence[ResultsOf]) -> Comparison:
     tables = [{_name(result, telling): result for result in found.results} for found in sets]
     names = list(dict.fromkeys(name for table in tables for name in table))
     several = _with_several_sizes(names)
-    rows = tuple(_row(name, [table.get(name) for table in tables], name[0] in several) for name in names)
+    machines = [environment for found in sets for environment in found.environments]
+    rows = tuple(_row(name, [table.get(name) for table in tables], name[0] in several, machines) for name in names)
     return Comparison(
         labels=tuple(found.label for found in sets), counts=tuple(len(found.results) for found in sets),
         differences=differences(sets, told=telling), rows=rows, means=tuple(_means(rows, len(sets))),
+        floors=floors_of((result for found in sets for result in found.results), machines),
     )  # fmt: skip
 
 
@@ -131,26 +141,27 @@ def _with_several_sizes(names: Iterable[Name]) -> set[str]:
     return {graph for graph, found in seen.items() if len(found) > 1}
 
 
-def _row(name: Name, results: Sequence[Result | None], show_sizes: bool) -> Row:
+def _row(name: Name, results: Sequence[Result | None], show_sizes: bool, machines: Sequence[Environment]) -> Row:
     graph, compiler, size, *rest = name
     changed = len({result.structure_hash for result in results if result and result.structure_hash}) > 1
     first, *others = results
     base = None if changed else first
-    cells = (_cell(first, None), *(_cell(other, base) for other in others))
+    cells = (_cell(first, None, ()), *(_cell(other, base, machines) for other in others))
     label = ", ".join(filter(None, (f"{graph} {size}".rstrip() if show_sizes else graph, *rest)))
     return Row(graph=label, compiler=compiler, cells=cells, graph_changed=changed)
 
 
-def _cell(result: Result | None, base: Result | None) -> Cell | None:
+def _cell(result: Result | None, base: Result | None, machines: Sequence[Environment]) -> Cell | None:
     if result is None:
         return None
     seconds = latency(result)
     cell = Cell(verdict=result.verdict, stage=result.stage or "", seconds=seconds)
-    if base is None or seconds is None or latency(base) is None or not (base.timing and result.timing):
+    if base is None or seconds is None or latency(base) is None:
         return cell
-    low, high = ratio_interval(base.timing.samples_ns, result.timing.samples_ns) or (None, None)
-    ratio = median_ratio(base.timing.samples_ns, result.timing.samples_ns)
-    return msgspec.structs.replace(cell, ratio=ratio, low=low, high=high)
+    found = time_ratio(base, result, wider_floor(base, result, machines))
+    if found is None:
+        return cell
+    return msgspec.structs.replace(cell, ratio=found.value, low=found.low, high=found.high, rounds=found.rounds)
 
 
 def _means(rows: Sequence[Row], count: int) -> Iterable[Mean]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from graphnet.evaluate.environment import FACTS
 from graphnet.evaluate.records import Environment, Result
 
 ABSENT = "-"
@@ -84,6 +85,7 @@ def _described(environment: Environment) -> Mapping[str, str]:
         "Python": environment.python,
         "governor": environment.governor,
         "instruction sets": " ".join(environment.isa),
+        **{name.replace("_", " "): environment.facts.get(name, "") for name in FACTS},
     }
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from graphnet.analyze import memory, roofline
 from graphnet.analyze.groups import key
+from graphnet.analyze.pairs import time_quotient
 from graphnet.analyze.score import ACCURACY, COMPILE_FAILURE, RUN_FAILURE, Sample
 from graphnet.analyze.stats import median_seconds, summarize
 from graphnet.evaluate.records import Environment, Result
@@ -83,16 +84,17 @@ def samples(baseline: Sequence[Result], results: Sequence[Result]) -> list[Sampl
     """Score samples of one compiler's `results` against those of the `baseline`, over the graphs that both were asked
     to run under the same settings.
 
-    A graph on which the baseline itself failed has no speedup and is left out, for every compiler alike.
+    Speedups are of turns in the same race where there was one. A graph on which the baseline itself failed has no
+    speedup and is left out, for every compiler alike.
     """
-    base = {key(r): seconds for r in baseline if (seconds := latency(r)) is not None}
+    base = {key(r): r for r in baseline if latency(r) is not None}
     return [_sample(base[key(r)], r) for r in results if key(r) in base]
 
 
-def _sample(base: float, result: Result) -> Sample:
+def _sample(base: Result, result: Result) -> Sample:
     if result.verdict in ("ok", "wrong", "unstable") and result.timing:
         level = result.level  # None where it is wrong otherwise than by numbers
-        return base / median_seconds(result.timing.samples_ns), level, ACCURACY if level is None else None
+        return time_quotient(result, base), level, ACCURACY if level is None else None
     if result.verdict == "wrong":
         return None, None, ACCURACY
     return None, None, RUN_FAILURE if result.stage in ("run", "check") else COMPILE_FAILURE

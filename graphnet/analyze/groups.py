@@ -57,11 +57,11 @@ def by_column(results: Iterable[Result]) -> dict[str, list[Result]]:
     """Results by compiler; one that was run with several target strings or options has a group for each of them."""
     variants: dict[str, dict[str, list[Result]]] = {}
     for result in results:
-        variants.setdefault(result.compiler, {}).setdefault(_variant(result), []).append(result)
+        variants.setdefault(result.compiler, {}).setdefault(variant(result), []).append(result)
     return {
-        f"{compiler} {variant}".rstrip() if len(found) > 1 else compiler: mine
+        f"{compiler} {name}".rstrip() if len(found) > 1 else compiler: mine
         for compiler, found in variants.items()
-        for variant, mine in found.items()
+        for name, mine in found.items()
     }
 
 
@@ -72,9 +72,10 @@ def sizes(result: Result) -> str:
 
 def conditions(result: Result) -> str:
     """Everything that tells this result from another of the same compiler and graph."""
-    return ", ".join(filter(None, (str(settings(result)), sizes(result), _variant(result))))
+    return ", ".join(filter(None, (str(settings(result)), sizes(result), variant(result))))
 
 
-def _variant(result: Result) -> str:
+def variant(result: Result) -> str:
+    """Target string, options and the library's own passes: `O3 level=basic`; empty without any."""
     options = (f"{name}={value}" for name, value in sorted(result.target.options.items()))
     return " ".join(filter(None, (result.target.spec, *options, ">".join(result.target.passes))))

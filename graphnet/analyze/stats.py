@@ -38,7 +38,7 @@ def summarize(samples_ns: Sequence[int]) -> Summary:
     )  # fmt: skip
 
 
-def median_seconds(samples_ns: Sequence[int]) -> float:
+def median_seconds(samples_ns: Sequence[float]) -> float:
     """Median in seconds of raw samples in nanoseconds."""
     return float(np.median(np.asarray(samples_ns, dtype=np.float64) * 1e-9))
 
@@ -54,14 +54,14 @@ def median_interval(seconds: np.ndarray, confidence: float = 0.95) -> tuple[floa
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
-def median_ratio(base_ns: Sequence[int], other_ns: Sequence[int]) -> float | None:
+def median_ratio(base_ns: Sequence[float], other_ns: Sequence[float]) -> float | None:
     """Median of `other_ns` over that of `base_ns`; None where that is 0."""
     base = median_seconds(base_ns)
     return median_seconds(other_ns) / base if base > 0 else None
 
 
 def ratio_interval(
-    base_ns: Sequence[int], other_ns: Sequence[int], confidence: float = 0.95
+    base_ns: Sequence[float], other_ns: Sequence[float], confidence: float = 0.95
 ) -> tuple[float, float] | None:
     """Percentile bootstrap interval of `median_ratio`, both sides resampled independently, with a fixed seed.
 

@@ -15,7 +15,7 @@ from graphnet.compilers import Target
 from graphnet.errors import UsageError
 from graphnet.evaluate import environment, oracle, plan, runner
 from graphnet.evaluate.bandwidth import Figure
-from graphnet.evaluate.records import Environment, Peaks, Result
+from graphnet.evaluate.records import Peaks, Result
 from graphnet.ir.fileio import write_atomic
 from graphnet.ir.graph import DType, Fill, Graph, Input, Node, Normal, Uniform, Value, Weight
 
@@ -66,16 +66,6 @@ def update(device: str = "cpu", threads: int = 1) -> Peaks:
 def cached(key: str, device: str, threads: int) -> Peaks | None:
     """Peaks in the cache of the machine whose environment has this key; None where there are none."""
     return _read(_file(key, device, threads))
-
-
-def known_here() -> Environment:
-    """This machine with all its peaks in the cache."""
-    found = environment.detect()
-    try:
-        files = sorted(oracle.cache_folder("peaks").glob(f"{found.key}-*.json"))
-    except OSError:
-        return found
-    return msgspec.structs.replace(found, peaks=tuple(peaks for file in files if (peaks := _read(file))))
 
 
 def measure(device: str = "cpu", threads: int = 1) -> Peaks:

@@ -78,8 +78,11 @@ def plan(
     profile: bool = True,
     code: str = "",
     warm: bool = False,
+    race: str = "",
 ) -> list[Job]:
-    """Jobs graph by graph, so that compilers which are compared run one soon after the other.
+    """Jobs graph by graph; those of a graph form a race, in which the compilers take turns.
+
+    `race` begins the names of the races.
 
     An option `inductor.freezing` of the target is meant for that compiler alone, and so is a pass of a compiler (see
     `graphnet.compilers.passes`). Raises UsageError.
@@ -99,8 +102,9 @@ def plan(
             graph=graph if isinstance(graph, Graph) else os.fspath(graph), compiler=compiler,
             target=_target_of(compiler, compilers, target or Target(), passes), dims=dict(dims or {}), seed=seed,
             passes=tuple(passes), budget_s=budget_s, tolerance=tolerance, profile=profile, code=code, warm=warm,
+            race=f"{race}{number}",
         )
-        for graph in graphs
+        for number, graph in enumerate(graphs, 1)
         for compiler in dict.fromkeys(compilers)
     ]  # fmt: skip
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import msgspec
 
 from graphnet.compilers import CachePolicy, Kernel, Target
-from graphnet.evaluate.records import CompileTime, Memory, Noise, OutputError, Stage, Timing, Verdict
+from graphnet.evaluate.records import CompileTime, Memory, OutputError, Stage, Verdict
 
+PROTOCOL = "graphnet-protocol/1"
 _MAGIC = b"GN"
 HEADER_BYTES = 6
 MAX_FRAME_BYTES = 1 << 31
@@ -44,8 +45,9 @@ class Work(_OfJob, frozen=True, kw_only=True, tag="work"):
     target: Target
     dims: dict[str, int] = {}
     seed: int = 0
-    budget_s: float
     tolerance: int
+    budget_s: float = 0.0
+    """Seconds of warm-up, at most."""
     profile: bool = True
     reference: str = ""
     """File with the reference outputs to check against; for an oracle job, the file to write them to."""
@@ -66,6 +68,21 @@ class Work(_OfJob, frozen=True, kw_only=True, tag="work"):
     """Names of the outputs in the record (those of the graph before passes)."""
 
 
+class Turn(_OfJob, frozen=True, kw_only=True, tag="turn"):
+    """Parent to child (through the server): a block of timed runs."""
+
+    seed: int = 0
+    """Decides where the buffers of the inputs are placed."""
+    runs: int = 0
+    """Samples to take; no turn takes fewer than one. 0 says that there are no more turns."""
+    least_ns: int = 0
+    """Take more samples, up to twenty times as many, until so much time is spent on them ..."""
+    most_ns: int = 0
+    """... but none after this time."""
+    rewarm_ns: int = 0
+    """Run for so long before the timed runs, at least once unless it is 0: other programs had the caches."""
+
+
 class Kill(_OfJob, frozen=True, kw_only=True, tag="kill"):
     """Parent to server: kill the job's child and everything that it started."""
 
@@ -73,6 +90,8 @@ class Kill(_OfJob, frozen=True, kw_only=True, tag="kill"):
 class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
     """Server to parent: the framework is imported."""
 
+    protocol: str = ""
+    """`PROTOCOL` of the server's GraphNet, which may be that of another environment."""
     versions: dict[str, str] = {}
     devices: tuple[str, ...] = ("cpu",)
     """Devices that the compiler has code for."""
@@ -94,13 +113,38 @@ class Started(_OfJob, frozen=True, kw_only=True, tag="started"):
     pid: int
 
 
+class WarmUp(_Message, frozen=True, kw_only=True):
+    """A child that is ready to be timed. Nanoseconds."""
+
+    times_ns: tuple[int, ...]
+    steady: bool
+    inner_loops: int
+    buffer_seed: int
+    noise_ns: tuple[int, ...]
+    """The fixed-work loop, before the first turn."""
+
+
+class Samples(_Message, frozen=True, kw_only=True):
+    """What a turn gave. Nanoseconds per inference, wall and process CPU time."""
+
+    wall_ns: tuple[int, ...]
+    cpu_ns: tuple[int, ...]
+
+
 class Report(_OfJob, frozen=True, kw_only=True, tag="report"):
     """Child to parent (through the server): what is known so far. Later reports replace fields that they carry."""
 
     stage: Stage | None = None
     """The stage that begins now."""
     quiet: bool = False
-    """Timed runs begin: the parent must not disturb the child until the next report."""
+    """Warm-up begins: the parent must not disturb the child until the next report."""
+    waiting: bool = False
+    """The child does nothing until it is given a turn; the server suspends it and all that it started."""
+    warm_up: WarmUp | None = None
+    samples: Samples | None = None
+    """Of the turn that is over."""
+    noise_ns: tuple[int, ...] | None = None
+    """The fixed-work loop, after the last turn."""
     verdict: Verdict | None = None
     failed_stage: Stage | None = None
     message: str | None = None
@@ -110,8 +154,6 @@ class Report(_OfJob, frozen=True, kw_only=True, tag="report"):
     bytes: int | None = None
     settings: dict[str, str | int | float | bool] | None = None
     compile: CompileTime | None = None
-    timing: Timing | None = None
-    noise: Noise | None = None
     memory: Memory | None = None
     outputs: tuple[OutputError, ...] | None = None
     level: int | None = None
@@ -132,7 +174,7 @@ class Exited(_OfJob, frozen=True, kw_only=True, tag="exited"):
     """Descendants that outlived the child and were killed."""
 
 
-Message = Work | Kill | Ready | Refused | Started | Report | Exited
+Message = Work | Turn | Kill | Ready | Refused | Started | Report | Exited
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
@@ -201,3 +243,13 @@ def write_all(descriptor: int, message: Message) -> None:
     view = memoryview(encode(message))
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def read_turns(descriptor: int) -> Iterator[Turn]:
+    """Turns from a pipe, as they come, until one without runs; ends with the pipe too. Raises ProtocolError."""
+    reader = Reader()
+    while data := os.read(descriptor, 1 << 16):
+        for message in reader.feed(data):
+            if not isinstance(message, Turn) or not message.runs:
+                return
+            yield message

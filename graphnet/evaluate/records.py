@@ -169,7 +169,7 @@ class Floor(_Struct, frozen=True, kw_only=True):
 
 
 class Environment(_Struct, frozen=True, kw_only=True):
-    """The machine. `key` is a digest of the fields that make figures comparable; measured peaks and noise are not among them."""
+    """The machine. `key` is a digest of what makes figures comparable; measured peaks and noise are no part of it."""
 
     key: str
     cpu_model: str
@@ -179,6 +179,8 @@ class Environment(_Struct, frozen=True, kw_only=True):
     python: str
     governor: str = ""
     isa: tuple[str, ...] = ()
+    facts: dict[str, str] = {}
+    """Settings of the system that move figures, by `environment.FACTS`; those that it does not tell are left out."""
     peaks: tuple[Peaks, ...] = ()
     floors: tuple[Floor, ...] = ()
 

@@ -1,12 +1,14 @@
-"""The parent: runs jobs one at a time in isolated children and yields exactly one Result for each."""
+"""The parent: runs jobs in isolated children, race by race, and yields exactly one Result for each."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +17,15 @@ import msgspec
 from graphnet import compilers
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
-from graphnet.evaluate import code_files, environment, oracle
-from graphnet.evaluate.plan import Job, Limits, graph_digest, graph_passes, job_key, sidecar_of
-from graphnet.evaluate.protocol import CodePlace, Work
+from graphnet.evaluate import environment, oracle, race
+from graphnet.evaluate.plan import Job, Limits, graph_passes
+from graphnet.evaluate.prepare import Preparation, Prepared, code_place, encoded, sizes, work_of
 from graphnet.evaluate.records import Result, Verdict
 from graphnet.evaluate.server import Server, ServerDied, ServerRefused
+from graphnet.evaluate.servers import Servers
 from graphnet.evaluate.store import Store
 from graphnet.evaluate.supervise import Outcome, watch
-from graphnet.evaluate.warm import with_warm
-from graphnet.evaluate.worker import describe
-from graphnet.ir import fileio, finalize, sidecar
-from graphnet.ir.graph import Graph
-from graphnet.ir.names import name_nodes
+from graphnet.evaluate.warm import compile_again
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +55,11 @@ def run(
 ) -> Iterator[Result]:
     """Do the jobs in order and yield one Result for each, kept in `store` before it is yielded.
 
+    Jobs of one race that follow each other are timed in turns, and kept together when all of them are over.
+
     `resume` goes on with the store's newest run: jobs that it has are not run again, their stored result is yielded.
     Without it a new run begins. A job that is listed twice is run once. Closing the iterator, or an exception such as
-    KeyboardInterrupt, kills the running child and leaves the store with the results that were yielded.
+    KeyboardInterrupt, kills the running children and leaves the store with the results that were yielded.
     Raises UsageError (not Linux; resumed with other settings), StoreError (disk full).
     """
     if sys.platform != "linux":
@@ -70,17 +71,12 @@ def run(
         session.close()
 
 
-class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's graph, read and rewritten; or why that failed."""
+class _Entry(msgspec.Struct, frozen=True):
+    """A job of the run, with its place in the list of jobs."""
 
-    original: Graph
-    states: tuple[Graph, ...]
-    """Before the first pass that rewrites it and after each; empty when that failed."""
-    digest: str
-    """Of the original graph."""
-    key: str
-    structure_hash: str = ""
-    error: str = ""
+    index: int
+    job: Job
+    prepared: Prepared
 
 
 class _Session:
@@ -91,39 +87,40 @@ class _Session:
         self._jobs, self._store, self._limits, self._progress = jobs, store, limits, progress
         self._environment = environment.detect()
         self._run_id = _run_id(store, jobs, resume, self._environment.key)
-        self._servers: dict[str, Server] = {}
-        self._unusable: dict[str, ServerDied | ServerRefused] = {}
+        self._servers = Servers(limits.preload_s)
+        self._preparation = Preparation()
         self._no_reference: dict[Path, str] = {}
         self._compared: dict[Any, str] = {}
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._cache = self._cache_folder()
         self._done: dict[str, Result] = {}
-        self._loaded: tuple[Graph | str, Graph, str, str] | None = None
         self._began = time.monotonic()
         self._measured = 0
 
     def results(self) -> Iterator[Result]:
         if self._store:
             self._store.add_environment(self._environment)
-        for index, job in enumerate(self._jobs):
-            prepared = self._prepare(job)
-            self._tell(index, job, prepared)
-            result = self._known(prepared.key)
-            resumed = result is not None
-            if result is None:
-                result = self._result(job, prepared)
-                self._measured += 1
-                if self._store:
-                    self._store.add(result)
-                self._done[prepared.key] = result
-            self._tell(index, job, prepared, result, resumed)
-            yield result
+        for listed in _races(self._jobs):
+            entries = [_Entry(index, job, self._preparation.prepare(job)) for index, job in listed]
+            known = {entry.prepared.key: self._known(entry.prepared.key) for entry in entries}
+            new = {entry.prepared.key: entry for entry in reversed(entries) if known[entry.prepared.key] is None}
+            results = self._measure(list(reversed(new.values())))
+            if self._store and results:
+                self._store.add(*results.values())
+            self._done |= results
+            self._measured += len(results)
+            for entry in entries:
+                key = entry.prepared.key
+                if new.get(key) is not entry:
+                    self._tell(entry)
+                result = self._done.get(key) or known[key]
+                assert result is not None
+                self._tell(entry, result, resumed=new.get(key) is not entry)
+                yield result
 
     def close(self) -> None:
         """End all servers."""
-        for server in self._servers.values():
-            server.close()
-        self._servers.clear()
+        self._servers.close()
         if self._temporary:
             self._temporary.cleanup()
 
@@ -138,62 +135,62 @@ class _Session:
     def _known(self, key: str) -> Result | None:
         return self._done.get(key) or (self._store.find(self._run_id, key) if self._store else None)
 
-    def _prepare(self, job: Job) -> _Prepared:
-        try:
-            graph, digest, structure = self._load(job.graph)
-        except Exception as error:
-            name = job.graph if isinstance(job.graph, str) else job.graph.name
-            missing = Graph(name=Path(name).name.split(".")[0])
-            return _Prepared(original=missing, states=(), digest="", key=job_key(job, name, ""), error=describe(error))
-        key = job_key(job, f"{graph.graph_id} {graph.name}", digest)
-        try:
-            states = _rewritten(graph, job.passes)
-        except Exception as error:
-            text = f"passes {', '.join(job.passes)}: {describe(error)}"
-            return _Prepared(
-                original=graph, states=(), digest=digest, key=key, structure_hash=structure, error=text
-            )  # fmt: skip
-        return _Prepared(original=graph, states=states, digest=digest, key=key, structure_hash=structure)
+    def _measure(self, entries: Sequence[_Entry]) -> dict[str, Result]:
+        """One race; results by job key."""
+        started = {entry.index: datetime.now(UTC) for entry in entries}
+        outcomes: dict[int, Outcome] = {}
+        versions: dict[int, dict[str, str]] = {}
+        racing: list[tuple[_Entry, race.Runner]] = []
+        with ExitStack() as folders:
+            for entry in entries:
+                outcome, runner = self._runner(entry, [known for known, _ in racing])
+                if outcome:
+                    self._tell(entry)
+                    outcomes[entry.index] = outcome
+                if runner:
+                    if entry.job.warm:
+                        folder = folders.enter_context(runner.server.cache_folder())
+                        runner = race.Runner(runner.server, msgspec.structs.replace(runner.work, cache=folder))
+                    racing.append((entry, runner))
 
-    def _load(self, source: Graph | str) -> tuple[Graph, str, str]:
-        """Graph, digest and structure hash; the last one is kept, since its next compiler comes next."""
-        if self._loaded is None or self._loaded[0] is not source:
-            if isinstance(source, Graph):
-                graph = source
-            else:
-                graph = Graph.from_onnx(source) if source.endswith(".onnx") else fileio.load(source)
-            finalize.check_types(graph)
-            self._loaded = source, graph, graph_digest(graph), graph.stored_hash or graph.structure_hash()
-        return self._loaded[1:]
+            def starting(number: int) -> None:
+                started[racing[number][0].index] = datetime.now(UTC)
+                self._tell(racing[number][0])
 
-    def _result(self, job: Job, prepared: _Prepared) -> Result:
-        started = datetime.now(UTC)
+            runners = [runner for _, runner in racing]
+            found = race.run(runners, self._limits, starting)
+            for (entry, runner), outcome in zip(racing, found, strict=True):
+                if entry.job.warm:
+                    outcome = compile_again(runner.server, runner.work, outcome, self._limits)
+                outcomes[entry.index] = self._explained(entry, runner.server, outcome)
+                versions[entry.index] = runner.server.ready.versions
+        return {
+            entry.prepared.key: self._result(
+                entry, outcomes[entry.index], versions.get(entry.index, {}), started[entry.index]
+            )
+            for entry in entries
+        }  # fmt: skip
+
+    def _runner(self, entry: _Entry, beside: Sequence[_Entry]) -> tuple[Outcome | None, race.Runner | None]:
+        """What a job needs to take part in a race; or its outcome, where it cannot."""
+        job, prepared = entry.job, entry.prepared
         problem = prepared.error or self._difference(job, prepared)
         if problem:
-            outcome = _failed("error", problem)
-            versions: dict[str, str] = {}
-        else:
-            outcome, versions = self._run(job, prepared)
-        graph = prepared.original
-        return Result(
-            run_id=self._run_id, job_key=prepared.key, graph_id=graph.graph_id, graph=graph.name, subset=graph.domain,
-            structure_hash=prepared.structure_hash, compiler=job.compiler, passes=job.passes, target=job.target,
-            dims=_sizes(graph, job.dims), seed=job.seed, verdict=outcome.verdict, stage=outcome.stage,
-            message=outcome.message, notes=outcome.notes, memory=outcome.memory, versions=versions,
-            environment=self._environment.key, started=started.isoformat(timespec="milliseconds"),
-            wall_s=outcome.wall_s, **outcome.fields,
-        )  # fmt: skip
-
-    def _run(self, job: Job, prepared: _Prepared) -> tuple[Outcome, dict[str, str]]:
-        reference, problem = self._reference(job, prepared)
+            return _failed("error", problem), None
+        reference, _ = self._reference(job, prepared)
+        compiler = compilers.split(job.compiler)[0]
+        mine = compiler, job.python
+        number = sum((compilers.split(other.job.compiler)[0], other.job.python) == mine for other in beside)
         try:
-            server = self._server(compilers.split(job.compiler)[0])
+            server = self._servers.get(compiler, job.python, number)
         except (ServerDied, ServerRefused) as error:
-            return _failed("error" if isinstance(error, ServerRefused) else "crashed", str(error)), {}
-        work = msgspec.structs.replace(
-            _work(job, prepared.states[-1], prepared.original, reference), code=_code_place(job, prepared)
-        )
-        outcome = with_warm(server, work, self._limits) if job.warm else watch(server, work, self._limits)
+            return _failed("error" if isinstance(error, ServerRefused) else "crashed", str(error)), None
+        work = work_of(job, prepared.states[-1], prepared.original, reference)
+        return None, race.Runner(server, msgspec.structs.replace(work, code=code_place(job, prepared)))
+
+    def _explained(self, entry: _Entry, server: Server, outcome: Outcome) -> Outcome:
+        """The outcome with what only we know of its cause."""
+        _, problem = self._reference(entry.job, entry.prepared)
         if problem and outcome.stage == "check":
             outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {problem}")
         if outcome.verdict in ("timeout", "crashed") and server.ready.threads > 1:
@@ -201,22 +198,33 @@ class _Session:
                 f"the fork server has {server.ready.threads} threads: a lock that one held at the fork may be the cause"
             )
             outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
-        return outcome, server.ready.versions
+        return outcome
 
-    def _reference(self, job: Job, prepared: _Prepared) -> tuple[str, str]:
+    def _result(self, entry: _Entry, outcome: Outcome, versions: dict[str, str], started: datetime) -> Result:
+        job, graph = entry.job, entry.prepared.original
+        return Result(
+            run_id=self._run_id, job_key=entry.prepared.key, graph_id=graph.graph_id, graph=graph.name,
+            subset=graph.domain, structure_hash=entry.prepared.structure_hash, compiler=job.compiler,
+            passes=job.passes, target=job.target, dims=sizes(graph, job.dims), seed=job.seed, verdict=outcome.verdict,
+            stage=outcome.stage, message=outcome.message, notes=outcome.notes, memory=outcome.memory,
+            versions=versions, environment=self._environment.key,
+            started=started.isoformat(timespec="milliseconds"), wall_s=outcome.wall_s, **outcome.fields,
+        )  # fmt: skip
+
+    def _reference(self, job: Job, prepared: Prepared) -> tuple[str, str]:
         """File of the reference outputs, made if need be; or why there is none."""
         original = prepared.original
-        file = self._cache / oracle.file_name(prepared.digest, _sizes(original, job.dims), job.seed)
+        file = self._cache / oracle.file_name(prepared.digest, sizes(original, job.dims), job.seed)
         if file in self._no_reference:
             return "", self._no_reference[file]
         if oracle.touch(file):
             return str(file), ""
         try:
-            server = self._server(oracle.COMPILER)
+            server = self._servers.get(oracle.COMPILER)
         except (ServerDied, ServerRefused) as error:
             return "", str(error)
         work = msgspec.structs.replace(
-            _work(job, original, original, str(file)), oracle=True,
+            work_of(job, original, original, str(file)), oracle=True,
             target=Target(threads=job.target.threads),  # on the CPU, whatever the job's device and options
         )  # fmt: skip
         outcome = watch(server, work, self._limits)
@@ -227,95 +235,48 @@ class _Session:
         oracle.evict(file.parent, keep=file)
         return str(file), ""
 
-    def _difference(self, job: Job, prepared: _Prepared) -> str:
+    def _difference(self, job: Job, prepared: Prepared) -> str:
         """What is wrong with the passes that rewrote the graph, "" if each kept its function; told once per graph."""
         if len(prepared.states) < 2:
             return ""
         passes = graph_passes(job.passes)
-        key = (prepared.digest, passes, tuple(sorted(_sizes(prepared.original, job.dims).items())), job.seed)
+        key = (prepared.digest, passes, tuple(sorted(sizes(prepared.original, job.dims).items())), job.seed)
         if key not in self._compared:
             self._compared[key] = self._compare(job, prepared, passes)
         return self._compared[key]
 
-    def _compare(self, job: Job, prepared: _Prepared, passes: tuple[str, ...]) -> str:
+    def _compare(self, job: Job, prepared: Prepared, passes: tuple[str, ...]) -> str:
         try:
-            server = self._server(oracle.COMPILER)
+            server = self._servers.get(oracle.COMPILER)
         except (ServerDied, ServerRefused) as error:
             return f"passes {', '.join(passes)} cannot be checked: {error}"
         work = msgspec.structs.replace(
-            _work(job, prepared.states[-1], prepared.original, ""), target=Target(threads=job.target.threads),
-            before=tuple(map(_encoded, prepared.states[:-1])), passes=passes,
+            work_of(job, prepared.states[-1], prepared.original, ""), target=Target(threads=job.target.threads),
+            before=tuple(map(encoded, prepared.states[:-1])), passes=passes,
         )  # fmt: skip
         outcome = watch(server, work, self._limits)
         if outcome.verdict in ("ok", "wrong"):
             return outcome.message
         return f"passes {', '.join(passes)} cannot be checked: {outcome.verdict} in {outcome.stage}: {outcome.message}"
 
-    def _server(self, compiler: str) -> Server:
-        """The running server of a compiler, started if need be. Raises ServerDied, ServerRefused."""
-        server = self._servers.get(compiler)
-        if server is not None and server.alive:
-            return server
-        if server is not None:
-            self._servers.pop(compiler).close()
-        if compiler in self._unusable:
-            raise self._unusable[compiler]
-        try:
-            server = Server.start(compiler, self._limits.preload_s)
-        except (ServerDied, ServerRefused) as error:
-            self._unusable[compiler] = error  # an import that hangs would hang for each of its jobs
-            raise
-        self._servers[compiler] = server
-        return server
-
-    def _tell(
-        self, index: int, job: Job, prepared: _Prepared, result: Result | None = None, resumed: bool = False
-    ) -> None:  # fmt: skip
+    def _tell(self, entry: _Entry, result: Result | None = None, resumed: bool = False) -> None:
         if self._progress is None:
             return
         elapsed, remaining = time.monotonic() - self._began, None
         if self._measured:
-            remaining = elapsed / self._measured * (len(self._jobs) - index - (result is not None))
+            remaining = elapsed / self._measured * (len(self._jobs) - entry.index - (result is not None))
         self._progress(
             Progress(
-                index=index, total=len(self._jobs), graph=prepared.original.name, compiler=job.compiler, result=result,
-                resumed=resumed, elapsed_s=elapsed, remaining_s=remaining,
+                index=entry.index, total=len(self._jobs), graph=entry.prepared.original.name,
+                compiler=entry.job.compiler, result=result, resumed=resumed, elapsed_s=elapsed, remaining_s=remaining,
             )
         )  # fmt: skip
 
 
-def _sizes(graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
-    """Size of every symbol that can be bound; what was asked for stays, even where it cannot be bound."""
-    return {**{name: dim.default for name, dim in graph.dims.items() if not dim.data_dependent}, **asked}
-
-
-def _rewritten(graph: Graph, passes: Sequence[str]) -> tuple[Graph, ...]:
-    graph, names = name_nodes(graph), graph_passes(passes)
-    if not names:
-        return (graph,)
-    from graphnet.rewrite.passes import states  # a rewrite renews metadata, which imports much
-
-    return tuple(states(graph, names))
-
-
-def _work(job: Job, graph: Graph, original: Graph, reference: str) -> Work:
-    return Work(
-        graph=_encoded(graph), sidecar=sidecar_of(graph), target=job.target, dims=job.dims,
-        seed=job.seed, budget_s=job.budget_s, tolerance=job.tolerance, profile=job.profile, reference=reference,
-        output_names=original.outputs,
-    )  # fmt: skip
-
-
-def _code_place(job: Job, prepared: _Prepared) -> CodePlace | None:
-    if not job.code:
-        return None
-    name = prepared.original.name
-    folder = code_files.folder_of(Path(job.code).absolute(), job.compiler, name, prepared.key)
-    return CodePlace(folder=str(folder), job_key=prepared.key, graph=name, compiler=job.compiler)
-
-
-def _encoded(graph: Graph) -> bytes:
-    return msgspec.json.encode(sidecar.unlink(graph))
+def _races(jobs: Sequence[Job]) -> Iterator[list[tuple[int, Job]]]:
+    """Jobs of one race that follow each other, with their numbers; a job without a race alone."""
+    for _, group in groupby(enumerate(jobs), lambda item: item[1].race or item[0]):
+        yield list(group)
 
 
 def _failed(verdict: Verdict, message: str) -> Outcome:

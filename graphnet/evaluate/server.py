@@ -19,6 +19,7 @@ import msgspec
 
 from graphnet.evaluate import procfs
 from graphnet.evaluate.protocol import (
+    PROTOCOL,
     Channel,
     Exited,
     Kill,
@@ -28,6 +29,7 @@ from graphnet.evaluate.protocol import (
     Refused,
     Report,
     Started,
+    Turn,
     Work,
 )
 
@@ -35,7 +37,6 @@ MARKER = "GRAPHNET_SERVER"
 """Environment variable by which a server's processes are known after its death."""
 _GRACE_S = 10.0
 _SWEEPS = 400
-_BOOT = "import sys; sys.path[:] = {path!r}; from graphnet.evaluate import zygote; zygote.main(sys.argv[1:])"
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
@@ -64,17 +65,27 @@ class Server:
         self._job = 0
 
     @classmethod
-    def start(cls, compiler: str, timeout_s: float) -> Server:
-        """Start and wait for the framework's import. Raises ServerRefused, ServerDied (also when it takes too long)."""
+    def start(cls, compiler: str, timeout_s: float, python: str = "") -> Server:
+        """Start and wait for the framework's import, in the environment of the interpreter `python` if one is given.
+
+        Raises ServerRefused, ServerDied (also when it takes too long).
+        """
         folder = Path(tempfile.mkdtemp(prefix="graphnet-"))
         token = secrets.token_hex(8)
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-c", _BOOT.format(path=sys.path), str(theirs.fileno()), compiler, str(folder)]
+        path = "" if python else f"sys.path[:] = {sys.path!r}; "
+        boot = f"import sys; {path}from graphnet.evaluate import zygote; zygote.main(sys.argv[1:])"
+        command = [python or sys.executable, "-c", boot, str(theirs.fileno()), compiler, str(folder)]
         with theirs, open(folder / "server.log", "wb") as log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[theirs.fileno()],
-                env={**os.environ, **_ENVIRONMENT, MARKER: token}, start_new_session=True,
-            )  # fmt: skip
+            try:
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[theirs.fileno()],
+                    env={**_inherited(python), **_ENVIRONMENT, MARKER: token}, start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                ours.close()
+                shutil.rmtree(folder, ignore_errors=True)
+                raise ServerRefused(f"cannot start {command[0]}: {error.strerror or error}") from None
         server = cls(compiler, process, Channel(ours), folder, f"{MARKER}={token}")
         try:
             server._await_ready(timeout_s)
@@ -107,6 +118,13 @@ class Server:
         self._job += 1
         try:
             self._channel.send(msgspec.structs.replace(work, job=self._job))
+        except OSError:
+            raise ServerDied(self._obituary()) from None
+
+    def give_turn(self, turn: Turn) -> None:
+        """To the running job, which waits for it. Raises ServerDied."""
+        try:
+            self._channel.send(msgspec.structs.replace(turn, job=self._job))
         except OSError:
             raise ServerDied(self._obituary()) from None
 
@@ -158,6 +176,11 @@ class Server:
             raise ServerRefused(message.message)
         if not isinstance(message, Ready):
             raise ServerDied(f"importing '{self.compiler}' took more than {timeout_s:g} s: {self._log()}")
+        if message.protocol != PROTOCOL:
+            raise ServerRefused(
+                f"the environment of '{self.compiler}' has another GraphNet ({message.protocol or 'older'}, ours is"
+                f" {PROTOCOL}): install this version there too"
+            )
         self.ready, self._serving = message, True
 
     def _obituary(self) -> str:
@@ -174,3 +197,9 @@ class Server:
         except OSError:
             return ""
         return data.decode("utf-8", "replace").strip()
+
+
+def _inherited(python: str) -> dict[str, str]:
+    """Our environment variables; another interpreter's environment must not find our packages by them."""
+    ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV") if python else ()
+    return {name: value for name, value in os.environ.items() if name not in ours}

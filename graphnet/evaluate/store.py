@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from graphnet.errors import StoreError
-from graphnet.evaluate.environment import merged_peaks
+from graphnet.evaluate.environment import merged
 from graphnet.evaluate.records import RESULT_FORMAT, Environment, Result
 
 SCHEMA_VERSION = 1
@@ -121,19 +121,22 @@ class Store:
         with self._guard("read"), self._engine.connect() as connection:
             return list(connection.execute(query).scalars())
 
-    def add(self, result: Result) -> None:
-        """Keep one result. Raises StoreError: the disk is full, or the run has one of this job already."""
-        row = {
-            "run_id": result.run_id, "job_key": result.job_key, "graph_id": result.graph_id, "graph": result.graph,
-            "subset": result.subset, "compiler": result.compiler, "variant": "+".join(result.passes),
-            "verdict": result.verdict, "stage": result.stage, "environment": result.environment,
-            "started": result.started, "data": msgspec.json.encode(result),
-        }  # fmt: skip
+    def add(self, *results: Result) -> None:
+        """Keep results, all or none. Raises StoreError: the disk is full, or the run has one of such a job already."""
+        rows = [
+            {
+                "run_id": result.run_id, "job_key": result.job_key, "graph_id": result.graph_id, "graph": result.graph,
+                "subset": result.subset, "compiler": result.compiler, "variant": "+".join(result.passes),
+                "verdict": result.verdict, "stage": result.stage, "environment": result.environment,
+                "started": result.started, "data": msgspec.json.encode(result),
+            }
+            for result in results
+        ]  # fmt: skip
         with self._guard("write to"), self._engine.begin() as connection:
-            connection.execute(_results.insert().values(row))
+            connection.execute(_results.insert(), rows)
 
     def add_environment(self, environment: Environment) -> None:
-        """Keep the facts of a machine, once; of its peaks the highest figures ever told. Raises StoreError."""
+        """Keep the facts of a machine, once, with the highest peaks and the newest floors told. Raises StoreError."""
         mine = _environments.c.key == environment.key
         with self._guard("write to"), self._engine.begin() as connection:
             row = connection.execute(sa.select(_environments.c.data).where(mine)).first()
@@ -142,9 +145,9 @@ class Store:
                 connection.execute(_environments.insert().values(key=environment.key, data=data))
                 return
             known = msgspec.json.decode(row.data, type=Environment)
-            peaks = merged_peaks(known.peaks, environment.peaks)
-            if peaks != known.peaks:
-                data = msgspec.json.encode(msgspec.structs.replace(known, peaks=peaks))
+            both = merged(known, environment)
+            if both != known:
+                data = msgspec.json.encode(both)
                 connection.execute(_environments.update().where(mine).values(data=data))
 
     def environments(self) -> list[Environment]:

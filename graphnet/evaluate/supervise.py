@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from graphnet.evaluate import procfs
 from graphnet.evaluate.plan import Limits
-from graphnet.evaluate.protocol import Exited, Report, Started, Work
-from graphnet.evaluate.records import Memory, Stage, Timing, Verdict
+from graphnet.evaluate.protocol import Exited, Report, Samples, Started, Turn, WarmUp, Work
+from graphnet.evaluate.records import Memory, Stage, Verdict
 from graphnet.evaluate.server import Server, ServerDied
 
 _BUSY_POLL_S = 0.05
@@ -21,7 +22,6 @@ _KILL_WAIT_S = 30.0
 _TIMELINE_MAX = 400
 _MEMORY_SHARE = 0.9
 _OUTPUT_SHOWN = 400
-_CLOCK_SLACK_S = 0.5
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,31 +37,35 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def watch(server: Server, work: Work, limits: Limits) -> Outcome:
-    """Run `work` to its end, whatever that is; a server that broke on it is closed.
+    """Run `work`, which has no turns to wait for, to its end, whatever that is.
 
     Raises only KeyboardInterrupt and its like, after killing the job.
     """
-    job = _Watched(server, limits)
-    try:
-        server.submit(work)
-        job.until_exit()
-    except ServerDied as error:
-        job.server_died(str(error))
-        server.close()  # it may still be busy with this job, or out of step with us
-    except BaseException:
-        server.kill_job()
-        raise
+    job = Watched(server, work, limits)
+    job.start()
     return job.outcome()
 
 
-class _Watched:
-    """The state of the job as its reports and its memory show it."""
+class Watched:
+    """A job as its reports and its memory show it: started, given turns, finished.
 
-    def __init__(self, server: Server, limits: Limits) -> None:
-        self._server, self._limits = server, limits
+    Each step returns when the job waits for its next turn or has ended, however it did; it must not be given a step
+    after that. A server that broke on it is closed. A step raises only KeyboardInterrupt and its like, after killing
+    the job.
+    """
+
+    def __init__(self, server: Server, work: Work, limits: Limits) -> None:
+        self._server, self._work, self._limits = server, work, limits
         self._began = self._stage_began = time.monotonic()
+        self._active_s = 0.0
         self._oom_kills = procfs.oom_kills()
-        self._pid = 0
+        self.pid = 0
+        self.warm_up: WarmUp | None = None
+        self.noise_ns: tuple[int, ...] = ()
+        self.ended = False
+        """The child is gone."""
+        self._waiting = False
+        self._samples: Samples | None = None
         self._stage: Stage = "load"
         self._quiet = self._done = False
         self._fields: dict[str, Any] = {}
@@ -71,38 +75,71 @@ class _Watched:
         self._message = ""
         self._memory: Memory | None = None
         self._timeline: list[tuple[float, int, Stage]] = []
-        self._killed_at = self._timing_began = 0.0
+        self._killed_at = self._stage_spent = 0.0
+        self._held = 0
+        self.short_of_memory = False
+        """It passed its limit of memory, or was killed for want of it, while others kept some."""
 
-    def until_exit(self) -> None:
-        """Hear and poll until the server says that the child is gone. Raises ServerDied."""
-        while True:
-            message = self._server.hear(_QUIET_POLL_S if self._quiet else _BUSY_POLL_S)
-            if isinstance(message, Started):
-                self._pid = message.pid
-            elif isinstance(message, Report):
-                self._take(message)
-            elif isinstance(message, Exited):
-                self._end(message)
-                return
-            self._enforce()
+    def start(self, held_bytes: int = 0) -> None:
+        """Until it waits for its first turn. `held_bytes` is memory that others keep meanwhile."""
+        self._step(lambda: self._server.submit(self._work), held_bytes)
 
-    def server_died(self, message: str) -> None:
-        self._conclude("crashed", message)
+    def turn(self, turn: Turn, held_bytes: int = 0) -> tuple[Samples, int] | None:
+        """One block of timed runs, and how long it took in nanoseconds; None when the job has ended instead."""
+        self._samples = None
+        begin = time.perf_counter_ns()
+        self._quiet = True
+        self._step(lambda: self._server.give_turn(turn), held_bytes)
+        spent = time.perf_counter_ns() - begin
+        return (self._samples, spent) if self._samples and not self.ended else None
+
+    def finish(self, held_bytes: int = 0) -> None:
+        """There are no more turns: what comes after them."""
+        self._step(lambda: self._server.give_turn(Turn()), held_bytes)
+
+    def _step(self, action: Callable[[], None], held_bytes: int) -> None:
+        self._held, self._waiting, began = held_bytes, False, time.monotonic()
+        self._stage_began = began - self._stage_spent
+        try:
+            action()
+            while not (self._waiting or self.ended):
+                self._hear()
+        except ServerDied as error:
+            self.ended = True
+            self._conclude("crashed", str(error))
+            self._server.close()  # it may still be busy with this job, or out of step with us
+        except BaseException:
+            self._server.kill_job()
+            raise
+        now = time.monotonic()
+        self._active_s += now - began
+        self._stage_spent = now - self._stage_began
+
+    def _hear(self) -> None:
+        message = self._server.hear(_QUIET_POLL_S if self._quiet else _BUSY_POLL_S)
+        if isinstance(message, Started):
+            self.pid = message.pid
+        elif isinstance(message, Report):
+            self._take(message)
+        elif isinstance(message, Exited):
+            self._end(message)
+            self.ended = True
+            return
+        self._enforce()
 
     def outcome(self) -> Outcome:
+        """What is known so far."""
         verdict = self._verdict or "crashed"
         return Outcome(
             verdict=verdict, stage=None if verdict == "ok" else (self._failed_stage or self._stage),
             message=self._message, notes=tuple(self._notes), fields=self._fields, memory=self._memory_record(),
-            wall_s=time.monotonic() - self._began,
+            wall_s=self._active_s,
         )  # fmt: skip
 
     def _take(self, report: Report) -> None:
-        self._quiet = report.quiet
-        if report.quiet:
-            self._timing_began = time.monotonic()
-        if report.timing is not None:
-            self._notes += compare_clocks(report.timing, time.monotonic() - self._timing_began)
+        self._quiet, self._waiting = report.quiet, report.waiting
+        self.warm_up, self._samples = report.warm_up or self.warm_up, report.samples or self._samples
+        self.noise_ns = report.noise_ns or self.noise_ns
         self._notes += report.notes
         if report.stage is not None:
             self._stage, self._stage_began = report.stage, time.monotonic()
@@ -111,8 +148,9 @@ class _Watched:
         if report.verdict is not None and self._verdict is None:
             self._verdict, self._failed_stage = report.verdict, report.failed_stage
             self._message = report.message or ""
+            self.short_of_memory = report.verdict == "out_of_memory" and self._held > 0
         self._done = self._done or report.done
-        for name in ("flops", "bytes", "settings", "compile", "timing", "noise", "outputs", "level", "kernels"):
+        for name in ("flops", "bytes", "settings", "compile", "outputs", "level", "kernels"):
             value = getattr(report, name)
             if value is not None:
                 self._fields[name] = value
@@ -140,6 +178,7 @@ class _Watched:
             if not self._killed_at:
                 self._notes.append(f"after its verdict, the job {message}")
             return
+        self.short_of_memory = verdict == "out_of_memory" and self._held > 0
         self._verdict, self._failed_stage = verdict, self._stage
         self._message = f"{message}; it printed: {output}" if output else message
 
@@ -155,17 +194,18 @@ class _Watched:
             self._kill("timeout", f"{self._stage} took more than {limit:g} s")
 
     def _check_memory(self) -> None:
-        if not self._pid:
+        if not self.pid:
             return
-        size = procfs.resident_bytes(self._pid)
+        size = procfs.resident_bytes(self.pid)
         if not size:
             return
         if not self._quiet:
-            size += sum(procfs.resident_bytes(pid) for pid in procfs.descendants(self._pid))
+            size += sum(procfs.resident_bytes(pid) for pid in procfs.descendants(self.pid))
         self._timeline.append((time.monotonic() - self._began, size, self._stage))
         if len(self._timeline) > _TIMELINE_MAX:
             del self._timeline[1::2]
-        limit = self._limits.memory_bytes or int(_MEMORY_SHARE * procfs.memory_limit_bytes())
+        left = int(_MEMORY_SHARE * procfs.memory_limit_bytes()) - self._held
+        limit = min(left, self._limits.memory_bytes or left)
         if size > limit:
             self._kill(
                 "out_of_memory", f"resident memory {size / 2**30:.2f} GiB passed the limit {limit / 2**30:.2f} GiB"
@@ -198,17 +238,6 @@ class _Watched:
             load_peak=seen["load"], compile_peak=seen["compile"], run_peak=seen["run"],
             timeline=tuple((round(at, 3), size) for at, size, _ in self._timeline),
         )  # fmt: skip
-
-
-def compare_clocks(timing: Timing, elapsed_s: float) -> list[str]:
-    """A note when the child's clock cannot be right by ours: between the two reports it can only run, and little else.
-
-    The noise loops, reading clocks and a busy machine may take up half of the time and half a second more.
-    """
-    claimed_s = (sum(timing.warmup_ns) + timing.inner_loops * sum(timing.samples_ns)) * 1e-9
-    if elapsed_s / 2 - _CLOCK_SLACK_S <= claimed_s <= elapsed_s + _CLOCK_SLACK_S:
-        return []
-    return [f"the child's clock says that all runs took {claimed_s:.3g} s, the parent's {elapsed_s:.3g} s"]
 
 
 def _signal_name(number: int) -> str:

@@ -7,7 +7,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from graphnet.compilers import Accounting, Caching, Coded, Compiler, Kernel, Profiled, Program, cache_policy
 from graphnet.errors import DeviceNotPresent, GraphNetError, UnsupportedOp
 from graphnet.evaluate import code_files, correctness, equivalence, oracle, procfs, timing
-from graphnet.evaluate.protocol import CodePlace, Report, Work
+from graphnet.evaluate.protocol import CodePlace, Report, Samples, Turn, WarmUp, Work
 from graphnet.evaluate.records import CompileTime, Memory, Stage, Verdict
 from graphnet.ir import fills, sidecar, tensors
 from graphnet.ir.graph import Graph, Value
@@ -33,9 +33,12 @@ CACHE_VARIABLES = ("XDG_CACHE_HOME", "CUDA_CACHE_PATH")
 """Environment variables by which libraries and drivers find their caches of compiled code."""
 
 
-def run(compiler: Compiler, work: Work, send: Callable[[Report], None]) -> None:
-    """Do the job; whatever it raises becomes a verdict. Never raises but for a broken pipe to the parent."""
-    job = _Job(compiler, work, send)
+def run(compiler: Compiler, work: Work, send: Callable[[Report], None], turns: Iterable[Turn] = ()) -> None:
+    """Do the job; whatever it raises becomes a verdict. Never raises but for a broken pipe to the parent.
+
+    Timed runs are taken in `turns`, each of which blocks until the parent gives it.
+    """
+    job = _Job(compiler, work, send, turns)
     try:
         job.perform()
     except BaseException as error:
@@ -67,8 +70,10 @@ def describe(error: BaseException) -> str:
 
 
 class _Job:
-    def __init__(self, compiler: Compiler, work: Work, send: Callable[[Report], None]) -> None:
-        self._compiler, self._work, self.send = compiler, work, send
+    def __init__(
+        self, compiler: Compiler, work: Work, send: Callable[[Report], None], turns: Iterable[Turn]
+    ) -> None:  # fmt: skip
+        self._compiler, self._work, self.send, self._turns = compiler, work, send, turns
         self.stage: Stage = "load"
         self.finished = False
         self._baseline = procfs.resident_bytes(os.getpid())
@@ -102,10 +107,10 @@ class _Job:
             self._first_run(program, graph)
             self.send(Report(verdict="ok"))
             return
-        measured = self._time(program, graph)
+        self._time(program, graph)
         self._enter("check")
         level = self._check(program, graph)
-        self.send(self._judge(level, measured))
+        self.send(self._judge(level))
         self.finished = True
         if self._work.profile and isinstance(program, Profiled):
             self._attempt("profiling", "run", partial(self._profile, program, graph))
@@ -204,8 +209,8 @@ class _Job:
         self.send(Report(compile=self._compile_time, settings=self._settings))
         return program
 
-    def _first_run(self, program: Program, graph: Graph) -> dict[str, np.ndarray]:
-        """Bind and run once; returns the bound inputs, of which there is no other copy of ours during timed runs."""
+    def _first_run(self, program: Program, graph: Graph) -> None:
+        """Bind and run once."""
         bound = timing.aligned_copies(tensors.inputs(graph, self._work.seed), self._buffer_seed)
         self._parts["inputs"] = sum(stored_bytes(item.dtype, bound[item.name]) for item in graph.inputs)
         program.bind(bound)
@@ -213,23 +218,42 @@ class _Job:
         program.run()
         compile_time = msgspec.structs.replace(self._compile_time, first_run_s=_now() - start)
         self.send(Report(compile=compile_time, quiet=not self._work.compile_only))
-        return bound
 
-    def _time(self, program: Program, graph: Graph) -> timing.Measured:
+    def _time(self, program: Program, graph: Graph) -> None:
         """First run, warm-up and timed runs; what the program did to its inputs goes to `self._problems`."""
-        bound = self._first_run(program, graph)
-        measured = timing.measure(program.run, self._work.budget_s, self._buffer_seed)
-        self.send(Report(timing=measured.timing, noise=measured.noise, notes=measured.notes))
+        self._first_run(program, graph)
+        clock = timing.Clock()
+        with timing.no_garbage_collection():
+            times, steady = timing.warm_up(program.run, int(self._work.budget_s * 1e9), clock)
+            inner = timing.inner_loops(min(times))
+            ready = WarmUp(
+                times_ns=tuple(times), steady=steady, inner_loops=inner, buffer_seed=self._buffer_seed,
+                noise_ns=tuple(timing.noise_loop(clock)),
+            )  # fmt: skip
+            self.send(Report(warm_up=ready, waiting=True))
+            inputs = tensors.inputs(graph, self._work.seed)
+            samples = [self._turn(program, inputs, turn, inner, clock) for turn in self._turns]
+            del inputs
+            self.send(Report(noise_ns=tuple(timing.noise_loop(clock))))
         self._steady = steady_bytes()
-        self._problems += _changed(bound, tensors.inputs(graph, self._work.seed), "the timed runs")
         start = _now()
         outputs = program.outputs()
-        self.send(Report(notes=_lazy(_now() - start, measured)))
+        self.send(Report(notes=_lazy(_now() - start, [time for turn in samples for time in turn.wall_ns])))
         self._parts["outputs"] = sum(
             stored_bytes(graph.type_of(name).dtype, array) for name, array in zip(graph.outputs, outputs, strict=False)
         )
         self._ask_library(program)
-        return measured
+
+    def _turn(
+        self, program: Program, inputs: Mapping[str, np.ndarray], turn: Turn, inner: int, clock: timing.Clock
+    ) -> Samples:  # fmt: skip
+        """A block of timed runs on copies of the inputs at new places."""
+        bound = timing.aligned_copies(inputs, turn.seed)
+        program.bind(bound)
+        samples = timing.take_turn(program.run, turn, inner, clock)
+        self._problems += [found for found in _changed(bound, inputs, "the timed runs") if found not in self._problems]
+        self.send(Report(samples=samples, waiting=True))
+        return samples
 
     def _ask_library(self, program: Program) -> None:
         """What the library tells of its memory; a library that fails at that has done its job all the same."""
@@ -263,7 +287,7 @@ class _Job:
         self.send(Report(outputs=tuple(errors), level=level, notes=tuple(notes)))
         return level
 
-    def _judge(self, level: int | None, measured: timing.Measured) -> Report:
+    def _judge(self, level: int | None) -> Report:
         problems = list(self._problems)
         if level is None and not problems:
             problems.append("not close to the reference even at t = 0")
@@ -271,11 +295,6 @@ class _Job:
             problems.append(f"close to the reference at t = {level}, asked is t = {self._work.tolerance}")
         if problems:
             return Report(verdict="wrong", failed_stage="check", message="; ".join(problems)[:MESSAGE_LIMIT])
-        if measured.unstable:
-            message = (
-                f"95 % interval of the median is +-{measured.spread:.0%} after a retry, over {timing.UNSTABLE:.0%}"
-            )
-            return Report(verdict="unstable", failed_stage="run", message=message)
         return Report(verdict="ok")
 
     def _reference(self) -> list[np.ndarray]:
@@ -345,9 +364,11 @@ def _same(left: np.ndarray, right: np.ndarray) -> bool:
     return np.array_equal(left, right) if left.dtype.hasobject else left.tobytes() == right.tobytes()
 
 
-def _lazy(fetch_s: float, measured: timing.Measured) -> tuple[str, ...]:
+def _lazy(fetch_s: float, samples_ns: Sequence[int]) -> tuple[str, ...]:
     """A note when fetching outputs takes so long that the work may be done there, outside the clock."""
-    median_s = statistics.median(measured.timing.samples_ns) * 1e-9
+    if not samples_ns:
+        return ()
+    median_s = statistics.median(samples_ns) * 1e-9
     if fetch_s < max(LAZY_SHARE * median_s, LAZY_FLOOR_S):
         return ()
     return (f"fetching the outputs took {fetch_s:.3g} s, a run {median_s:.3g} s: is work put off until then?",)

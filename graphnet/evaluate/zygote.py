@@ -27,15 +27,20 @@ from graphnet import compilers
 from graphnet.errors import GraphNetError
 from graphnet.evaluate import procfs, worker
 from graphnet.evaluate.protocol import (
+    PROTOCOL,
     Channel,
     Exited,
     Kill,
+    Message,
     ProtocolError,
     Reader,
     Ready,
     Refused,
+    Report,
     Started,
+    Turn,
     Work,
+    read_turns,
     write_all,
 )  # fmt: skip
 
@@ -78,6 +83,7 @@ def _preload(channel: Channel, name: str) -> compilers.Compiler | None:
     gc.freeze()
     channel.send(
         Ready(
+            protocol=PROTOCOL,
             versions=compilers.versions(compiler),
             devices=tuple(getattr(compiler, "devices", ("cpu",))),
             cache=compilers.cache_policy(compiler),
@@ -105,21 +111,25 @@ class _Server:
 
 
 class _Child:
-    """One job's process: relays its reports, keeps the end of its output, leaves nothing of it behind."""
+    """One job's process: relays its reports and turns, keeps the end of its output, leaves nothing of it behind.
+
+    While it waits for a turn, it and all that it started are stopped: no thread of a pool spins beside other programs.
+    """
 
     def __init__(self, channel: Channel, compiler: compilers.Compiler, folder: Path, work: Work) -> None:
         self._channel, self._job = channel, work.job
         self._folder = Path(tempfile.mkdtemp(prefix="job-", dir=folder))
         self._reports, report_end = os.pipe()
         self._printed, print_end = os.pipe()
+        turn_end, self._turns = os.pipe()
         server = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
-            os.close(self._reports)
-            os.close(self._printed)
-            _become_child(server, channel, report_end, print_end, self._folder, compiler, work)
-        os.close(report_end)
-        os.close(print_end)
+            for descriptor in (self._reports, self._printed, self._turns):
+                os.close(descriptor)
+            _become_child(server, channel, turn_end, report_end, print_end, self._folder, compiler, work)
+        for descriptor in (report_end, print_end, turn_end):
+            os.close(descriptor)
         self._handle = os.pidfd_open(self._pid)
         for descriptor in (self._reports, self._printed):
             os.set_blocking(descriptor, False)
@@ -133,7 +143,7 @@ class _Child:
         finally:
             left = self._clean_up()
         self._drain(self._printed)
-        for descriptor in (self._reports, self._printed, self._handle):
+        for descriptor in (self._reports, self._printed, self._turns, self._handle):
             os.close(descriptor)
         output = self._output.decode("utf-8", "replace")
         self._channel.send(
@@ -156,11 +166,29 @@ class _Child:
                 messages = self._channel.receive()
                 if messages is None:
                     raise ConnectionError("the parent is gone")
-                if any(isinstance(message, Kill) and message.job == self._job for message in messages):
-                    os.kill(self._pid, signal.SIGKILL)
+                for message in messages:
+                    self._obey(message)
             if self._handle in ready:
                 self._drain(self._reports)
                 return
+
+    def _obey(self, message: Message) -> None:
+        if isinstance(message, Kill) and message.job == self._job:
+            os.kill(self._pid, signal.SIGKILL)
+        elif isinstance(message, Turn) and message.job == self._job:
+            self._signal(signal.SIGCONT)
+            try:
+                write_all(self._turns, message)
+            except BrokenPipeError:
+                return  # it has ended, and we are about to hear of that
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the child and everything that it started."""
+        for pid in (*procfs.descendants(self._pid), self._pid):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
 
     def _drain(self, descriptor: int) -> bool:
         """Take what is in a pipe; False at its end."""
@@ -182,9 +210,12 @@ class _Child:
             return
         try:
             for message in self._reader.feed(data):
+                if isinstance(message, Report) and message.waiting:
+                    self._signal(signal.SIGSTOP)
                 self._channel.send(message)
         except ProtocolError as error:
             self._error = str(error)
+            os.kill(self._pid, signal.SIGKILL)  # what it says cannot be heard any more: it would wait for ever
 
     def _clean_up(self) -> int:
         """Kill and reap the child's session and every other descendant; returns how many outlived the child."""
@@ -219,7 +250,7 @@ def _reap() -> bool:
 
 
 def _become_child(
-    server: int, channel: Channel, report_end: int, print_end: int, folder: Path,
+    server: int, channel: Channel, turn_end: int, report_end: int, print_end: int, folder: Path,
     compiler: compilers.Compiler, work: Work,
 ) -> NoReturn:  # fmt: skip
     """Never returns; ends by `os._exit`, so no handler that the server or the framework registered runs."""
@@ -240,7 +271,10 @@ def _become_child(
         _prefer_for_oom_kill()
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         os.chdir(folder)
-        worker.run(compiler, work, lambda report: write_all(report_end, msgspec.structs.replace(report, job=work.job)))
+        worker.run(
+            compiler, work, lambda report: write_all(report_end, msgspec.structs.replace(report, job=work.job)),
+            read_turns(turn_end),
+        )  # fmt: skip
         sys.stdout.flush()
         sys.stderr.flush()
         status = 0

@@ -11,11 +11,14 @@ from graphnet.analyze.compare import Comparison
 from graphnet.errors import StoreError
 from graphnet.ir.fileio import write_atomic
 from graphnet.report.compare_tables import letters, ratio_text, time_text, trend
+from graphnet.report.floor_text import sentences
+from graphnet.report.grid import UNRESOLVED
 
 ENGLISH: Mapping[str, str] = {
     "language": "en",
     "title": "Results side by side",
-    "how": "Ratios are time in a set over time in A, with a 95 % bootstrap interval: below 1 is faster.",
+    "how": "Ratios are time in a set over time in A, with a 95 % bootstrap interval: below 1 is faster."
+    f" {UNRESOLVED} stands before one whose interval holds 1, or that has none.",
     "sort": "Click a heading to sort.",
     "set": "set",
     "results": "results",
@@ -53,7 +56,8 @@ th button:focus-visible { outline: 2px solid #2563eb; }
 </style></head><body>
 <h1>{{ text.title }}</h1>
 <p class="note">{{ text.how }} {{ text.sort }}</p>
-<ul>{% for name, label, count in sets %}
+{% for line in floors %}<p class="note floor">{{ line }}.</p>
+{% endfor %}<ul>{% for name, label, count in sets %}
 <li>{{ name }} = {{ label }} ({{ count }} {{ text.results }})</li>{% endfor %}
 </ul>
 {% if found.differences %}<h2>{{ text.unlike }}</h2>
@@ -129,7 +133,9 @@ def page(found: Comparison, text: Mapping[str, str] = ENGLISH) -> str:
         (text["verdicts"], [row for row in found.rows if row.changed]),
         (text["missing"], [row for row in found.rows if row.missing]),
     ]
-    return environment.from_string(_TEMPLATE).render(found=found, text=text, sets=sets, lists=lists)
+    return environment.from_string(_TEMPLATE).render(
+        found=found, text=text, sets=sets, lists=lists, floors=sentences(found.floors)
+    )
 
 
 def write(found: Comparison, path: Path) -> None:

@@ -10,6 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from graphnet.analyze.compare import Cell, Comparison, Row
+from graphnet.report.floor_text import sentences
+from graphnet.report.grid import UNRESOLVED
+
+LEGEND = f"{UNRESOLVED} before a ratio: the interval holds 1, or there is none"
 
 
 def comparison(found: Comparison) -> Group:
@@ -25,7 +29,8 @@ def comparison(found: Comparison) -> Group:
             Text("\nThe sets are unlike: ratios tell of this too", style="yellow"),
             _table(["what", *names], rows),
         ]
-    parts += [Text("\nMedian latency in ms, and ratio with its 95 % interval"), _ratios(found.rows, names)]
+    parts += [Text(f"\nMedian latency in ms, and ratio with its 95 % interval; {LEGEND}"), _ratios(found.rows, names)]
+    parts += [Text(line) for line in sentences(found.floors)]
     parts += _lists(found.rows, names)
     means = [
         (mean.compiler or "all", str(mean.count), *(f"{ratio:.3f}" for ratio in mean.ratios)) for mean in found.means
@@ -41,11 +46,11 @@ def letters(count: int) -> list[str]:
 
 
 def ratio_text(cell: Cell) -> str:
-    """`0.95 [0.93, 0.97]`, without the interval where there is none; empty without a ratio."""
+    """`0.950 [0.930, 0.970]`, or `~1.010 [0.990, 1.030]` where it is not resolved; empty without a ratio."""
     if cell.ratio is None:
         return ""
     interval = "" if cell.low is None or cell.high is None else f" [{cell.low:.3f}, {cell.high:.3f}]"
-    return f"{cell.ratio:.3f}{interval}"
+    return f"{'' if trend(cell) else UNRESOLVED}{cell.ratio:.3f}{interval}"
 
 
 def time_text(cell: Cell | None) -> str:

@@ -11,7 +11,7 @@ from graphnet.analyze.groups import conditions
 from graphnet.analyze.memory import workspace
 from graphnet.analyze.stats import median_seconds
 from graphnet.errors import StoreError
-from graphnet.evaluate.records import Memory, Result
+from graphnet.evaluate.records import Environment, Memory, Result
 from graphnet.ir.fileio import write_atomic
 from graphnet.report.summary import summary
 
@@ -19,14 +19,14 @@ LATENCY_COLUMNS = ["graph_id", "graph", "kernel", "nodes", "calls", "total_us", 
 MIB = 1 << 20
 
 
-def write(results: Sequence[Result], folder: Path) -> list[Path]:
+def write(results: Sequence[Result], folder: Path, environments: Sequence[Environment] = ()) -> list[Path]:
     """Write the summary and both files of every compiler; returns the paths. Each file is replaced as a whole.
 
-    Raises StoreError naming the file that cannot be written.
+    `environments` have the noise floors of the machines. Raises StoreError naming the file that cannot be written.
     """
     if not results:
         return []
-    texts = {folder / "summary.md": summary(results)}
+    texts = {folder / "summary.md": summary(results, environments)}
     for compiler in dict.fromkeys(result.compiler for result in results):
         mine = [result for result in results if result.compiler == compiler]
         target = folder / compiler.replace(":", "-").replace("/", "-")

@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 from graphnet.analyze.frame import latency
 from graphnet.analyze.groups import Key, by_column, key, sizes
-from graphnet.evaluate.records import Result
+from graphnet.analyze.pairs import Ratio, speedup
+from graphnet.evaluate.records import Environment, Result
 
 BASELINE = "torch"
+UNRESOLVED = "~"
+LEGEND = f"{UNRESOLVED} before a speed-up: its 95 % interval holds 1, so that it may be none"
 
 
 class Cell(NamedTuple):
@@ -27,15 +30,18 @@ class Grid(NamedTuple):
     rows: list[tuple[str, list[Cell]]]
 
 
-def grid(results: Sequence[Result], baseline: str = BASELINE) -> Grid:
+def grid(results: Sequence[Result], baseline: str = BASELINE, environments: Sequence[Environment] = ()) -> Grid:
     """Median milliseconds of one inference (speed-up over the baseline), or the verdict with its stage.
 
-    `results` are of one settings group. A graph that was run at several sizes has a row for each, labelled by them.
+    `results` are of one settings group, `environments` have the noise floors that speed-ups are held against. A graph
+    that was run at several sizes has a row for each, labelled by them.
     """
-    base = {key(result): latency(result) for result in results if result.compiler == baseline}
+    base = {key(result): result for result in results if result.compiler == baseline}
     columns = {
-        column: {key(result): _cell(result, None if result.compiler == baseline else base.get(key(result)))
-                 for result in mine}
+        column: {
+            key(result): _cell(result, None if result.compiler == baseline else base.get(key(result)), environments)
+            for result in mine
+        }
         for column, mine in by_column(results).items()
     }  # fmt: skip
     names = labels(results)
@@ -55,8 +61,14 @@ def labels(results: Sequence[Result]) -> dict[Key, str]:
     }
 
 
-def _cell(result: Result, base: float | None) -> Cell:
+def speedup_text(found: Ratio) -> str:
+    """`2.00x`, or `~1.01x` where it is not resolved."""
+    return f"{'' if found.resolved else UNRESOLVED}{found.value:.2f}x"
+
+
+def _cell(result: Result, base: Result | None, environments: Sequence[Environment]) -> Cell:
     seconds = latency(result)
     if seconds is None:
         return Cell(result.verdict + (f" ({result.stage})" if result.stage else ""), failed=True)
-    return Cell(f"{seconds * 1e3:.3g}" + (f" ({base / seconds:.2f}x)" if base is not None else ""))
+    found = speedup(base, result, environments) if base is not None else None
+    return Cell(f"{seconds * 1e3:.3g}" + (f" ({speedup_text(found)})" if found else ""))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphnet.analyze.groups import by_settings
-from graphnet.evaluate.records import Result
-from graphnet.report.grid import BASELINE, grid
+from graphnet.evaluate.records import Environment, Result
+from graphnet.report.floor_text import floor_lines
+from graphnet.report.grid import BASELINE, LEGEND, grid
 
 
-def markdown_table(results: Sequence[Result], baseline: str = BASELINE) -> str:
+def markdown_table(
+    results: Sequence[Result], baseline: str = BASELINE, environments: Sequence[Environment] = ()
+) -> str:  # fmt: skip
     """Median milliseconds of one inference (speed-up over the baseline), or the verdict; one row per graph.
 
     A table for each group of settings; where there are several, each has its settings as its title.
@@ -17,7 +20,7 @@ def markdown_table(results: Sequence[Result], baseline: str = BASELINE) -> str:
     groups = by_settings(results)
     tables = []
     for settings, mine in groups.items():
-        columns, rows = grid(mine, baseline)
+        columns, rows = grid(mine, baseline, environments)
         lines = [f"## {settings}", ""] if len(groups) > 1 else []
         lines += ["| graph | " + " | ".join(map(_escape, columns)) + " |", "| --- |" + " ---: |" * len(columns)]
         lines += [
@@ -35,12 +38,14 @@ def stack(results: Sequence[Result]) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
-def summary(results: Sequence[Result]) -> str:
-    """The page `summary.md`."""
+def summary(results: Sequence[Result], environments: Sequence[Environment] = ()) -> str:
+    """The page `summary.md`; `environments` have the noise floors of the machines."""
     threads = ", ".join(str(count) for count in sorted({result.target.threads for result in results}))
     return (
         "# Results\n\nMedian time of one inference in milliseconds (speed-up over "
-        f"{BASELINE}), or the verdict. Threads: {threads}. {stack(results)}.\n\n{markdown_table(results)}\n"
+        f"{BASELINE}), or the verdict. Threads: {threads}. {stack(results)}.\n\n"
+        f"{markdown_table(results, environments=environments)}\n\n{LEGEND}.\n\n"
+        + "".join(f"{line}.\n" for line in floor_lines(results, environments))
     )
 
 

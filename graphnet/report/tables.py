@@ -6,29 +6,37 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from graphnet.analyze.frame import CORRECT_AT, covered_share, samples
-from graphnet.analyze.groups import Settings, by_column, by_settings
+from graphnet.analyze.groups import Settings, by_column, by_settings, key
+from graphnet.analyze.pairs import speedup
 from graphnet.analyze.score import scores
 from graphnet.analyze.stats import geometric_mean
 from graphnet.errors import UsageError
 from graphnet.evaluate.probe import Probe
-from graphnet.evaluate.records import CompileTime, Result
+from graphnet.evaluate.records import CompileTime, Environment, Result
 from graphnet.ir.graph import Graph
-from graphnet.report.grid import BASELINE, grid
+from graphnet.report.floor_text import floor_lines
+from graphnet.report.grid import BASELINE, LEGEND, grid
 
 SCORE_LEVELS = (-6, -5, -3, 0, 1, 2, 3)
+RESOLVED = "resolved: speed-ups whose 95 % interval leaves out 1, of all graphs that are ok on both"
 
 
-def summary_table(results: Sequence[Result], baseline: str = BASELINE) -> Group:
-    """Graphs by compilers, a table for each group of settings: median latency with its speed-up, or the verdict."""
+def summary_table(
+    results: Sequence[Result], baseline: str = BASELINE, environments: Sequence[Environment] = ()
+) -> Group:  # fmt: skip
+    """Graphs by compilers, a table for each group of settings: median latency with its speed-up, or the verdict.
+
+    Below stands what the signs mean, and the noise floors that `environments` have of the machines.
+    """
     groups = by_settings(results)
-    tables = []
+    tables: list[RenderableType] = []
     for settings, mine in groups.items():
-        columns, rows = grid(mine, baseline)
+        columns, rows = grid(mine, baseline, environments)
         title = f"Median latency in ms (speed-up over {baseline}), or the verdict"
         table = Table(title=_titled(title, settings, groups), title_justify="left")
         table.add_column("graph")
@@ -37,7 +45,12 @@ def summary_table(results: Sequence[Result], baseline: str = BASELINE) -> Group:
         for label, cells in rows:
             table.add_row(Text(label), *(Text(cell.text, style="red" if cell.failed else "") for cell in cells))
         tables.append(table)
-    return Group(*tables)
+    return Group(*tables, Text(LEGEND), floor_text(results, environments))
+
+
+def floor_text(results: Sequence[Result], environments: Sequence[Environment]) -> Text:
+    """The noise floors of the machines that results are from."""
+    return Text("\n".join(floor_lines(results, environments)))
 
 
 def verdict_table(results: Sequence[Result]) -> Table:
@@ -93,10 +106,13 @@ def coverage_table(results: Sequence[Result]) -> Table | None:
     return table if table.row_count else None
 
 
-def score_table(results: Sequence[Result], baseline: str, p: float, b: float) -> Group:
+def score_table(
+    results: Sequence[Result], baseline: str, p: float, b: float, environments: Sequence[Environment] = ()
+) -> Group:  # fmt: skip
     """S(t) and ES(t) of each compiler over the baseline, with the geometric mean speed-up of its correct graphs.
 
-    Left out are graphs for which the baseline has no latency under the same settings.
+    Left out are graphs for which the baseline has no latency under the same settings. Resolved are speed-ups whose
+    95 % interval, widened by the noise floors that `environments` have, leaves out 1.
 
     A table for each group of settings. Raises UsageError: nothing to compare with.
     """
@@ -105,27 +121,44 @@ def score_table(results: Sequence[Result], baseline: str, p: float, b: float) ->
         raise UsageError(f"no results of the baseline '{baseline}'; there are some of: {', '.join(present) or 'none'}")
     groups = by_settings(results)
     title = f"Scores over {baseline} (p={p:g}, b={b:g}); S(t) for t <= 0, ES(t) for t > 0"
-    return Group(
-        *(_scores_of(mine, _titled(title, settings, groups), baseline, p, b) for settings, mine in groups.items())
-    )
+    tables = [
+        _scores_of(mine, _titled(title, settings, groups), baseline, (p, b), environments)
+        for settings, mine in groups.items()
+    ]
+    return Group(*tables, Text(RESOLVED), floor_text(results, environments))
 
 
-def _scores_of(results: Sequence[Result], title: Text, baseline: str, p: float, b: float) -> Table:
+def _scores_of(
+    results: Sequence[Result],
+    title: Text,
+    baseline: str,
+    penalties: tuple[float, float],
+    environments: Sequence[Environment],
+) -> Table:
     table = Table(title=title, title_justify="left")
     levels = [f"t={t}" for t in SCORE_LEVELS]
-    for name in ("compiler", "graphs", "left out", f"ok at {CORRECT_AT}", "speed-up", *levels):
+    for name in ("compiler", "graphs", "left out", f"ok at {CORRECT_AT}", "speed-up", "resolved", *levels):
         table.add_column(name, justify="left" if name == "compiler" else "right")
     base = [result for result in results if result.compiler == baseline]
     for name, mine in by_column(results).items():
         found = samples(base, mine)
         if not found:
-            table.add_row(Text(name), "0", str(len(mine)), *["-"] * (2 + len(SCORE_LEVELS)))
+            table.add_row(Text(name), "0", str(len(mine)), *["-"] * (3 + len(SCORE_LEVELS)))
             continue
-        at = scores(found, CORRECT_AT, p, b)
-        values = [f"{scores(found, t, p, b).ES:.3f}" for t in SCORE_LEVELS]
+        at = scores(found, CORRECT_AT, *penalties)
+        values = [f"{scores(found, t, *penalties).ES:.3f}" for t in SCORE_LEVELS]
         left_out = str(len(mine) - len(found))
-        table.add_row(Text(name), str(len(found)), left_out, f"{at.lam:.1%}", f"{at.alpha:.3f}", *values)
+        resolved = _resolved(base, mine, environments)
+        table.add_row(Text(name), str(len(found)), left_out, f"{at.lam:.1%}", f"{at.alpha:.3f}", resolved, *values)
     return table
+
+
+def _resolved(base: Sequence[Result], results: Sequence[Result], environments: Sequence[Environment]) -> str:
+    """How many speed-ups of how many are resolved: `12/15`; `-` for the baseline itself."""
+    bases = {key(result): result for result in base}
+    pairs = [(bases[key(result)], result) for result in results if key(result) in bases]
+    found = [ratio for one, other in pairs if one is not other and (ratio := speedup(one, other, environments))]
+    return f"{sum(ratio.resolved for ratio in found)}/{len(found)}" if found else "-"
 
 
 def _titled(title: str, settings: Settings, groups: Collection[Settings]) -> Text:

@@ -11,7 +11,8 @@ from graphnet.analyze.differences import ResultsOf
 from graphnet.analyze.stats import median_ratio, ratio_interval
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
-from graphnet.evaluate.records import Environment, Result, Timing
+from graphnet.evaluate.records import Environment, Floor, Result, Timing
+from tests.analyze import raced
 
 MACHINE = Environment(key="m1", cpu_model="EPYC", cpu_count=2, memory_bytes=8 << 30, os="Linux", python="3.11")
 OTHER = Environment(key="m2", cpu_model="Xeon", cpu_count=2, memory_bytes=8 << 30, os="Linux", python="3.11")
@@ -79,6 +80,17 @@ def test_unlike_machines_threads_and_versions_are_named() -> None:
     }
     assert found.rows[0].cells[1] is not None
     assert found.rows[0].cells[1].ratio == 1.0, "compared all the same"
+
+
+def test_settings_of_the_system_are_named_where_both_tell_them() -> None:
+    def on(environment: Environment, **facts: str) -> ResultsOf:
+        return of(
+            record("a", "jax", 4, environment=environment.key),
+            environments=(msgspec.structs.replace(environment, facts=facts),),
+        )
+
+    found = compare([on(MACHINE, turbo="on", huge_pages="always"), on(MACHINE, turbo="off", smt="on")])
+    assert [(item.what, item.values) for item in found.differences] == [("turbo", ("on", "off"))]
 
 
 def test_machines_without_facts_are_told_by_their_keys() -> None:
@@ -149,3 +161,18 @@ def test_interval_agrees_with_a_bootstrap_of_its_own() -> None:
 def test_no_interval_of_too_few_samples(base: list[int], other: list[int]) -> None:
     assert ratio_interval(base, other) is None
     assert median_ratio([0, 0, 0], [1]) is None
+
+
+def test_results_of_one_race_are_compared_by_rounds_and_floors_are_told() -> None:
+    drift = [100.0, 150.0, 80.0, 200.0, 90.0, 120.0, 300.0, 110.0]
+    floor = Floor(threads=1, pairs=9, spread=0.02, sequential=0.05, median=0, p95=0, sequential_p95=0, covered=1)
+    machine = msgspec.structs.replace(MACHINE, key="m", floors=(floor,))
+    first = of(raced.result(drift), environments=(machine,))
+    second = of(raced.result([1.03 * us for us in drift]), raced.result(drift, environment="n", compiler="tvm"))
+    found = compare([first, second])
+    cell = found.rows[0].cells[1]
+    assert cell is not None
+    assert cell.ratio == pytest.approx(1.03)
+    assert cell.rounds == 8
+    assert (cell.low, cell.high) == pytest.approx((1.03 * np.exp(-0.0392), 1.03 * np.exp(0.0392)))
+    assert [(item.machine, item.floor) for item in found.floors] == [("m", floor), ("n", None)]

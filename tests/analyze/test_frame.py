@@ -12,6 +12,7 @@ from graphnet.analyze.frame import frame, samples
 from graphnet.analyze.score import scores
 from graphnet.compilers import Target
 from graphnet.evaluate.records import CompileTime, Memory, Result, Stage, Timing, Verdict
+from tests.analyze import raced
 
 
 def record(
@@ -120,3 +121,14 @@ def test_quotient_over_passes() -> None:
 def test_graphs_on_which_the_baseline_failed_are_left_out() -> None:
     results = [record("0", "torch", "error", stage="run", level=None), record("0", "jax", ms=2)]
     assert samples(of(results, "torch"), of(results, "jax")) == []
+
+
+def test_speedups_are_of_turns_in_the_same_race() -> None:
+    """Medians of the whole are 3.5 and 2.5 over all rounds; in the two rounds that both have it is always 2."""
+    base, other = raced.result({0: 1, 1: 8, 2: 6, 3: 1}), raced.result({1: 4, 2: 3, 5: 2, 6: 2}, level=-5)
+    ((paired, level, code),) = samples([base], [other])
+    assert paired == pytest.approx(2.0)
+    assert (level, code) == (-5, None)
+    apart = raced.result({1: 4, 2: 3, 5: 2, 6: 2}, race="y", level=-5)
+    ((unpaired, *_),) = samples([base], [apart])
+    assert unpaired == pytest.approx(3.5 / 2.5)

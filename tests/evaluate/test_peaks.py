@@ -11,7 +11,7 @@ import pytest
 
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
-from graphnet.evaluate import bandwidth, caches, environment, oracle, peaks, triad
+from graphnet.evaluate import bandwidth, caches, environment, machine, oracle, peaks, triad
 from graphnet.evaluate.bandwidth import Figure
 from graphnet.evaluate.records import Environment, Peaks, Result, Timing
 from graphnet.evaluate.store import Store
@@ -56,11 +56,11 @@ def test_measured_once_then_read(own_cache: Path, monkeypatch: pytest.MonkeyPatc
     measured = iter([OLD, NEW])
     monkeypatch.setattr(peaks, "measure", lambda *_: next(measured))
     told: list[str] = []
-    assert peaks.known_here().peaks == ()
+    assert machine.known_here().peaks == ()
     assert peaks.ensure("cpu", 2, told.append) == OLD
     assert peaks.ensure("cpu", 2, told.append) == OLD
     assert told == ["measuring what this machine does at best on cpu with 2 thread(s), once ..."]
-    assert peaks.known_here().peaks == (OLD,)
+    assert machine.known_here().peaks == (OLD,)
     assert peaks.update("cpu", 2) == BEST
     assert peaks.ensure("cpu", 2) == BEST
     key = environment.detect().key
@@ -80,7 +80,7 @@ def test_a_damaged_file_is_measured_anew(own_cache: Path, monkeypatch: pytest.Mo
     file = oracle.cache_folder("peaks") / f"{environment.detect().key}-cpu-2.json"
     file.write_text('{"threads": ')
     assert peaks.ensure("cpu", 2) == NEW
-    assert peaks.known_here().peaks == (NEW,)
+    assert machine.known_here().peaks == (NEW,)
 
 
 def test_best_library_of_each_figure_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_numpy_counts_five_arrays() -> None:
 # -- caches ------------------------------------------------------------------------------------------------------------
 
 
-def machine(folder: Path, cpus: int, siblings: dict[int, str] | None = None) -> Path:
+def sys_folder(folder: Path, cpus: int, siblings: dict[int, str] | None = None) -> Path:
     """A /sys of `cpus` CPUs with a private L1 and a shared L2."""
     for cpu in range(cpus):
         entries = {
@@ -218,7 +218,7 @@ def machine(folder: Path, cpus: int, siblings: dict[int, str] | None = None) -> 
 
 
 def test_caches_of_data_each_once(tmp_path: Path) -> None:
-    found = caches.read([0, 1], machine(tmp_path, 4))
+    found = caches.read([0, 1], sys_folder(tmp_path, 4))
     assert [(cache.level, cache.size, cache.cpus) for cache in found] == [
         (1, 48 << 10, (0,)), (1, 48 << 10, (1,)), (2, 2 << 20, (0, 1, 2, 3)),
     ]  # fmt: skip
@@ -226,7 +226,7 @@ def test_caches_of_data_each_once(tmp_path: Path) -> None:
 
 
 def test_threads_share_a_cache_in_equal_parts(tmp_path: Path) -> None:
-    known = caches.read([0, 1], machine(tmp_path, 4))
+    known = caches.read([0, 1], sys_folder(tmp_path, 4))
     nearest, shared = known[:2], known[2:]
     assert [bandwidth._share(nearest, cpu, [0, 1]) for cpu in (0, 1)] == [48 << 10, 48 << 10]
     assert [bandwidth._share(shared, cpu, [0, 1]) for cpu in (0, 1)] == [1 << 20, 1 << 20]
@@ -236,7 +236,7 @@ def test_threads_share_a_cache_in_equal_parts(tmp_path: Path) -> None:
 
 def test_one_cpu_of_each_core_first(tmp_path: Path) -> None:
     siblings = {0: "0-1", 1: "0-1", 2: "2,3", 3: "2,3"}
-    assert caches.one_per_core([0, 1, 2, 3], machine(tmp_path, 4, siblings)) == [0, 2, 1, 3]
+    assert caches.one_per_core([0, 1, 2, 3], sys_folder(tmp_path, 4, siblings)) == [0, 2, 1, 3]
     assert caches.one_per_core([5, 4], tmp_path) == [4, 5]
 
 

@@ -17,17 +17,20 @@ from graphnet.evaluate.protocol import (
     Reader,
     Ready,
     Report,
+    Samples,
+    Turn,
     Work,
     encode,
+    read_turns,
     write_all,
 )
-from graphnet.evaluate.records import Timing
 
 MESSAGES: list[Message] = [
     Work(graph=b"\x00\xff" * 1000, target=Target(options={"a": True}), budget_s=1.5, tolerance=-3, dims={"n": 4}),
     Kill(),
     Ready(versions={"torch": "2"}),
-    Report(stage="run", quiet=True, timing=Timing(samples_ns=(1, 2**60))),
+    Report(stage="run", quiet=True, samples=Samples(wall_ns=(1, 2**60), cpu_ns=())),
+    Turn(seed=2**32 - 1, runs=5),
     Exited(status=-9, output="\N{SNOWMAN}\x00"),
 ]
 
@@ -71,3 +74,16 @@ def test_pipe() -> None:
     assert list(Reader().feed(os.read(read, 1 << 16))) == [MESSAGES[3]]
     os.close(read)
     os.close(write)
+
+
+def test_turns_come_one_by_one_until_one_without_runs() -> None:
+    read_end, write_end = os.pipe()
+    turns = read_turns(read_end)
+    for turn in (Turn(runs=5, seed=1), Turn(runs=1)):
+        write_all(write_end, turn)
+        assert next(turns) == turn
+    write_all(write_end, Turn())
+    assert list(turns) == []
+    os.close(write_end)
+    assert list(read_turns(read_end)) == [], "and at the end of the pipe"
+    os.close(read_end)

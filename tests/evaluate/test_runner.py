@@ -16,8 +16,9 @@ from graphnet.compilers import Target
 from graphnet.errors import StoreError, UsageError
 from graphnet.evaluate import environment
 from graphnet.evaluate.plan import Job, Limits, plan
+from graphnet.evaluate.prepare import Preparation
 from graphnet.evaluate.records import Result
-from graphnet.evaluate.runner import Progress, _rewritten, run
+from graphnet.evaluate.runner import Progress, run
 from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph, Value
 from graphnet.rewrite import passes
@@ -313,7 +314,9 @@ def test_unnamed_nodes_are_named_for_the_compiler(make_job: MakeJob) -> None:
     job = make_job("a")
     assert isinstance(job.graph, Graph)
     nodes = tuple(msgspec.structs.replace(node, name="") for node in job.graph.nodes)
-    (named,) = _rewritten(msgspec.structs.replace(job.graph, nodes=nodes), ("default", "onnxruntime.basic"))
+    unnamed = msgspec.structs.replace(job.graph, nodes=nodes)
+    found = Preparation().prepare(msgspec.structs.replace(job, graph=unnamed, passes=("default", "onnxruntime.basic")))
+    (named,) = found.states
     assert [node.name for node in named.nodes] == [f"{node.op}_{i}" for i, node in enumerate(nodes)]
 
 

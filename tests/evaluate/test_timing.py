@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from graphnet.evaluate import timing
+from graphnet.evaluate.protocol import Samples, Turn
 from graphnet.evaluate.timing import Clock
 
 MS = 1_000_000
@@ -31,37 +31,29 @@ class FakeTime:
         self.runs += 1
 
     def clock(self) -> Clock:
-        return Clock(now=lambda: self.now, cpu=lambda: self.now // 2, wait=lambda: self.now // 100)
+        return Clock(now=lambda: self.now, cpu=lambda: self.now // 2)
 
 
-def measure(costs: Iterator[int], budget_s: float = 10.0) -> tuple[timing.Measured, FakeTime]:
+def warm_up(costs: Iterator[int], budget_s: float = 10.0) -> tuple[list[int], bool]:
     fake = FakeTime(costs)
-    return timing.measure(fake.run, budget_s, 128, fake.clock()), fake
+    return timing.warm_up(fake.run, round(budget_s * 1e9), fake.clock())
+
+
+def take(costs: Iterator[int], turn: Turn, inner: int = 1) -> tuple[Samples, FakeTime]:
+    fake = FakeTime(costs)
+    return timing.take_turn(fake.run, turn, inner, fake.clock()), fake
 
 
 def test_steady_program() -> None:
-    measured, fake = measure(repeat(10 * MS))
-    result = measured.timing
-    assert result.warmup_ns == (10 * MS,) * 5, "five agree at once"
-    assert result.samples_ns == (10 * MS,) * 100
-    assert result.cpu_ns == (5 * MS,) * 100
-    assert result.steady
-    assert not result.budget_ended
-    assert result.wait_ns == 100 * 10 * MS // 100
-    assert result.buffer_seed == 128
-    assert fake.runs == 105
-    assert not measured.unstable
-    assert measured.notes == ()
+    assert warm_up(repeat(10 * MS)) == ([10 * MS] * 5, True), "five agree at once"
 
 
 def test_warm_up_lasts_until_the_time_no_longer_falls() -> None:
     falling = [round(100 * MS * 0.7**i) + 10 * MS for i in range(30)]
-    measured, _ = measure(iter([*falling, *repeat(10 * MS, 200)]))
-    warmup = measured.timing.warmup_ns
-    assert measured.timing.steady
-    assert 10 < len(warmup) < 30
-    assert statistics.median(warmup[-5:]) < 1.1 * 10 * MS
-    assert max(measured.timing.samples_ns) < 1.1 * 10 * MS
+    times, steady = warm_up(iter([*falling, *repeat(10 * MS, 200)]))
+    assert steady
+    assert 10 < len(times) < 30
+    assert statistics.median(times[-5:]) < 1.1 * 10 * MS
 
 
 def test_noise_without_slope_does_not_prolong_the_warm_up() -> None:
@@ -80,104 +72,71 @@ def test_slope_test_by_hand() -> None:
 
 def test_warm_up_gives_up_and_says_so() -> None:
     falling = [round(1000 * MS * 0.98**i) for i in range(100)]
-    measured, _ = measure(iter([*falling, *repeat(MS, 2000)]), budget_s=1000)
-    assert len(measured.timing.warmup_ns) == timing.WARMUP_MAX_RUNS
-    assert not measured.timing.steady
+    times, steady = warm_up(iter([*falling, *repeat(MS, 2000)]), budget_s=1000)
+    assert len(times) == timing.WARMUP_MAX_RUNS
+    assert not steady
 
 
-def test_slow_program_is_warmed_up_three_times_and_timed_five_times() -> None:
-    measured, fake = measure(repeat(60_000 * MS), budget_s=10)
-    assert len(measured.timing.warmup_ns) == 3
-    assert not measured.timing.steady
-    assert len(measured.timing.samples_ns) == 5
-    assert measured.timing.budget_ended
-    assert fake.runs == 8
+def test_slow_program_is_warmed_up_three_times() -> None:
+    assert warm_up(repeat(60_000 * MS), budget_s=10) == ([60_000 * MS] * 3, False)
 
 
-def test_budget_ends_the_block() -> None:
-    measured, _ = measure(repeat(500 * MS), budget_s=10)
-    assert len(measured.timing.samples_ns) == 20
-    assert measured.timing.budget_ended
+def test_a_turn_has_the_runs_that_were_asked_for() -> None:
+    samples, fake = take(repeat(10 * MS), Turn(runs=5, least_ns=10 * MS, most_ns=500 * MS))
+    assert samples == Samples(wall_ns=(10 * MS,) * 5, cpu_ns=(5 * MS,) * 5)
+    assert fake.runs == 5
 
 
-def test_short_runs_are_timed_several_to_a_sample_and_for_long_enough() -> None:
-    measured, _ = measure(repeat(100))
-    result = measured.timing
-    assert result.inner_loops == 200
-    assert set(result.samples_ns) == {100}
-    assert len(result.samples_ns) == timing.MAX_RUNS
-    one_ms, _ = measure(repeat(MS))
-    assert one_ms.timing.inner_loops == 1
-    assert len(one_ms.timing.samples_ns) == 200
+def test_a_turn_runs_untimed_first_where_told() -> None:
+    samples, fake = take(iter([40 * MS, *repeat(10 * MS, 50)]), Turn(runs=5, most_ns=500 * MS, rewarm_ns=MS))
+    assert samples.wall_ns == (10 * MS,) * 5
+    assert fake.runs == 6
+
+
+def test_a_turn_of_short_runs_is_long_enough() -> None:
+    turn = Turn(runs=5, least_ns=10 * MS, most_ns=500 * MS)
+    assert len(take(repeat(MS), turn)[0].wall_ns) == 10
+    assert len(take(repeat(MS // 50), turn)[0].wall_ns) == 5 * timing.MOST_FOLD
+
+
+def test_a_turn_ends_in_time_with_one_sample_at_least() -> None:
+    assert len(take(repeat(100 * MS), Turn(runs=5, least_ns=10 * MS, most_ns=250 * MS))[0].wall_ns) == 3
+    assert len(take(repeat(10_000 * MS), Turn(runs=5, least_ns=10 * MS, most_ns=250 * MS))[0].wall_ns) == 1
+
+
+def test_short_runs_are_timed_several_to_a_sample() -> None:
+    assert timing.inner_loops(100) == 200
+    samples, fake = take(repeat(100), Turn(runs=2, most_ns=MS), inner=200)
+    assert samples.wall_ns == (100, 100)
+    assert fake.runs == 400
 
 
 def test_a_program_that_takes_no_time_does_not_hang_the_clock() -> None:
     assert timing.inner_loops(0) == timing.MAX_INNER_LOOPS
 
 
-def test_unstable_block_is_prolonged_once_and_may_recover() -> None:
-    jitter = [(10 + 10 * (i % 2)) * MS for i in range(105)]
-    measured, _ = measure(iter([*jitter, *repeat(10 * MS, 200)]))
-    assert len(measured.timing.samples_ns) == 300
-    assert not measured.unstable
-    assert measured.notes[0].startswith("the first 100 runs were unstable")
-
-
-def test_unstable_block_stays_unstable() -> None:
-    measured, _ = measure((10 + 10 * (i % 2)) * MS for i in range(1000))
-    assert len(measured.timing.samples_ns) == 300
-    assert measured.unstable
-    # half of the samples are 10, half 20: the interval of the median is [10, 20], the median 10, 15 or 20
-    assert measured.spread == pytest.approx(5 / statistics.median(measured.timing.samples_ns) * MS)
-
-
-@pytest.mark.parametrize("count", [6, 10, 17, 50, 100, 199])
-def test_interval_of_the_median_has_the_stated_coverage(count: int) -> None:
-    rank = timing._interval_rank(count)
-    assert 1 - 2 * binom.cdf(rank - 1, count, 0.5) >= 0.95
-    assert 1 - 2 * binom.cdf(rank, count, 0.5) < 0.95
-
-
-def test_interval_of_many_samples() -> None:
-    assert abs(timing._interval_rank(1000) - binom.ppf(0.025, 1000, 0.5)) <= 1
-
-
-def test_median_spread_by_hand() -> None:
-    assert timing.median_spread([10] * 50) == 0
-    assert timing.median_spread([8, 10, 12]) == pytest.approx(0.2)
-    assert timing.median_spread([0, 0, 0]) == 0
-
-
 def test_garbage_collector_is_off_only_while_timing() -> None:
-    seen = set()
-    fake = FakeTime(repeat(MS))
-
-    def run() -> None:
-        fake.run()
-        seen.add(gc.isenabled())
-
-    timing.measure(run, 1.0, clock=fake.clock())
-    assert seen == {False}
+    with timing.no_garbage_collection():
+        assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_patched_clock_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "perf_counter_ns", lambda: 0)
-    measured = timing.measure(lambda: time.sleep(0.001), 0.05)
-    assert min(measured.timing.samples_ns) >= MS
+    samples = timing.take_turn(lambda: time.sleep(0.001), Turn(runs=3, most_ns=1000 * MS), 1, Clock())
+    assert min(samples.wall_ns) >= MS
 
 
 def test_real_sleep_is_timed_within_reason() -> None:
-    measured = timing.measure(lambda: time.sleep(0.002), 0.1)
-    assert 2 * MS <= min(measured.timing.samples_ns) < 20 * MS
-    assert statistics.median(measured.timing.cpu_ns) < MS, "a sleep costs no CPU time"
+    samples = timing.take_turn(lambda: time.sleep(0.002), Turn(runs=20, most_ns=1000 * MS), 1, Clock())
+    assert 2 * MS <= min(samples.wall_ns) < 20 * MS
+    assert statistics.median(samples.cpu_ns) < MS, "a sleep costs no CPU time"
 
 
-def test_noise_loop_and_variation() -> None:
+def test_noise_loop() -> None:
     times = timing.noise_loop(Clock())
     assert len(times) == 10
     assert min(times) > 50_000
-    assert timing.variation([1, 3]) == pytest.approx(0.5)
 
 
 @given(

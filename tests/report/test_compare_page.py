@@ -93,3 +93,9 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"file/page\.html"):
         compare_page.write(compare([of("a", record("a", 4)), of("b", record("a", 4))]), tmp_path / "file" / "page.html")
+
+
+def test_page_tells_the_noise_floor() -> None:
+    text = compare_page.page(compare([of("a", record("a", 4)), of("b", record("a", 4))]))
+    assert '<p class="note floor">Noise floor of this machine (1 thread): not measured; `graphnet noise`' in text
+    assert "~1.000 [1.000, 1.000]" in text

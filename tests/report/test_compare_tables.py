@@ -74,3 +74,15 @@ def test_trend_takes_the_whole_interval(low: float | None, high: float | None, e
 
 def test_more_sets_than_letters() -> None:
     assert compare_tables.letters(28)[24:] == ["Y", "Z", "S27", "S28"]
+
+
+def test_what_is_not_resolved_has_a_sign_and_floors_are_told() -> None:
+    spread = msgspec.structs.replace(
+        record("net", 4), timing=Timing(samples_ns=tuple(range(3_500_000, 4_500_000, 100_000)))
+    )
+    text = shown([record("net", 4)], [spread])
+    assert cells(text, "net")[4].startswith("~0.988 [")
+    assert "~ before a ratio: the interval holds 1, or there is none" in text
+    assert "Noise floor of this machine (1 thread): not measured" in text
+    single = msgspec.structs.replace(record("net", 4), timing=Timing(samples_ns=(2_000_000,)))
+    assert cells(shown([record("net", 4)], [single]), "net")[4] == "~0.500"

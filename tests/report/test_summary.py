@@ -46,7 +46,7 @@ def test_settings_are_never_mixed() -> None:
     single = [msgspec.structs.replace(result, target=Target(threads=1)) for result in RESULTS[1:2]]
     page = summary(RESULTS[:2] + single)
     assert "Threads: 1, 2." in page
-    assert page.partition("\n## ")[2].splitlines() == [
+    assert page.partition("\n## ")[2].partition("\n\n~ ")[0].splitlines() == [
         "cpu, 2 thread(s), float32, passes default, seed 0, machine unknown",
         "",
         "| graph | torch | jax |",

@@ -14,6 +14,7 @@ from graphnet.evaluate.probe import Probe
 from graphnet.evaluate.records import CompileTime, Result, Timing
 from graphnet.ir.graph import Graph, Input
 from graphnet.report import tables
+from tests.analyze.raced import result
 
 MARKUP = "a[/w] [red]b[/red] :heart:"
 
@@ -122,3 +123,17 @@ def test_compilers_show_devices_and_what_is_absent() -> None:
     assert ":fast-math" in table
     assert "jax on cuda: jax: device 'cuda' is not on this machine" in table
     assert "tvm: compiler 'tvm' needs: pip install apache-tvm" in table
+
+
+def test_scores_count_what_is_resolved_and_tell_the_floor() -> None:
+    drift = [1000.0, 1500.0, 800.0, 2000.0, 900.0, 1200.0, 3000.0, 1100.0]
+    results = [result(drift, compiler="torch"), result([us / 2 for us in drift])]
+    other = [msgspec.structs.replace(one, structure_hash="b", graph_id="GN-b") for one in results]
+    other[1] = msgspec.structs.replace(other[1], timing=result(drift[::-1], race="y").timing)
+    text = shown(tables.score_table([*results, *other], "torch", 0.1, 0.1))
+    (line,) = [line for line in text.splitlines() if "jax" in line]
+    assert [cell.strip() for cell in line.split("│")[5:7]] == ["1.414", "1/2"], "sqrt(2 * 1)"
+    (line,) = [line for line in text.splitlines() if "│ torch" in line]
+    assert line.split("│")[6].strip() == "-"
+    assert "Noise floor of this machine (1 thread): not measured" in text
+    assert "Noise floor of this machine (1 thread): not measured" in shown(tables.summary_table(results))

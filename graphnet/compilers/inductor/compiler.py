@@ -30,9 +30,12 @@ with warnings.catch_warnings():
     import torch._functorch.config as functorch_config
     import torch._inductor.compile_fx
     import torch._inductor.config as inductor_config
+    from torch._dynamo.utils import counters
     from torch._inductor import codecache, cpu_vec_isa
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+RECOMPILE_LIMIT = 1 << 16
+"""Variants of one function that Dynamo keeps. By default it gives up compiling after 8 shapes."""
 _CONFIG = "config."
 _NOTHING = '#include <torch/csrc/inductor/cpp_prefix.h>\nextern "C" void kernel(long) {}'
 
@@ -68,6 +71,9 @@ class Inductor:
         settings = configure_torch(target)
         _forget(keep_code=self._cache is not None)
         torch._dynamo.config.capture_dynamic_output_shape_ops = True
+        torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
+        torch._dynamo.config.accumulated_recompile_limit = RECOMPILE_LIMIT
+        torch._dynamo.config.suppress_errors = False  # else what fails to compile runs eagerly, and nobody is told
         inductor_config.compile_threads = 1
         inductor_config.freezing = _flag(target, "freezing")
         # A mark per kernel for the profiler; with no profiler running, on/off latencies differ by less than off/off.
@@ -80,12 +86,13 @@ class Inductor:
             "freezing": inductor_config.freezing,
             "mode": _mode(target),
             "fullgraph": True,
+            "recompile_limit": RECOMPILE_LIMIT,
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> InductorProgram:
         """Lower and compile (Inductor compiles when called, so the program is called once, on the graph's inputs).
 
-        Raises UnsupportedOp.
+        Raises UnsupportedOp; RuntimeError when nothing was compiled.
         """
         device, start = torch_device(target), time.perf_counter()
         module = lower(graph, tensors).to(device)
@@ -106,8 +113,19 @@ class InductorProgram(TorchProgram):
         self.bind(ir_tensors.inputs(graph))
         self.covered: Covered = {}
         self._sources: dict[str, Source] = {}
+        self._graphs_before = _graphs_compiled()
         with recorded_provenance(self.covered), recorded_sources(self._sources):
             self.run()
+        if not self.compilations:
+            raise RuntimeError(
+                "Dynamo compiled nothing and ran the graph eagerly; is it turned off (TORCHDYNAMO_DISABLE)?"
+            )
+        self.details = {"compilations": self.compilations}
+
+    @property
+    def compilations(self) -> int:
+        """How often this process has compiled since the program began: again for each new shape of its inputs."""
+        return _graphs_compiled() - self._graphs_before
 
     def kernels(self) -> Sequence[Kernel]:
         """Mean time of each kernel and library call over a few profiled runs."""
@@ -116,6 +134,10 @@ class InductorProgram(TorchProgram):
     def code(self) -> Sequence[KernelCode]:
         """Assembly of the generated kernels, and the library calls between them."""
         return emitted(self._sources, (call.partition(":")[0] for call in self.covered))
+
+
+def _graphs_compiled() -> int:
+    return int(counters["stats"]["unique_graphs"])
 
 
 def _forget(keep_code: bool) -> None:

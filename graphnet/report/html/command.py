@@ -12,6 +12,7 @@ from graphnet.analyze.code_quality import CodeQuality
 from graphnet.analyze.groups import by_settings
 from graphnet.dataset import catalog
 from graphnet.errors import UsageError
+from graphnet.evaluate import machine
 from graphnet.evaluate.records import Environment, Result
 from graphnet.evaluate.store import Store
 from graphnet.ir.graph import Graph
@@ -31,7 +32,7 @@ def report(
     """
     path = output or _beside(where)
     with Store(where, create=False) as store:
-        results, environments = store.results(), store.environments()
+        results, environments = store.results(), machine.with_known_here(store.environments())
     html = page.build(
         results, environments, baseline=baseline, language=language, graphs=_graphs(graphs), quality=_quality(where),
         figures=[_figures(group, environments) for group in by_settings(results).values()],

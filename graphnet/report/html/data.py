@@ -10,10 +10,11 @@ import msgspec
 
 from graphnet.analyze.frame import CORRECT_AT, latency, samples
 from graphnet.analyze.groups import Key, Settings, by_column, by_settings, key, sizes
+from graphnet.analyze.pairs import floor_of, speedup
 from graphnet.analyze.payback import payback_runs
 from graphnet.analyze.score import scores
 from graphnet.analyze.stats import summarize
-from graphnet.evaluate.records import CompileTime, Environment, Memory, Result
+from graphnet.evaluate.records import CompileTime, Environment, Floor, Memory, Result
 from graphnet.report.grid import labels
 from graphnet.report.html.graphs import GraphFacts
 from graphnet.report.html.text import visible
@@ -36,6 +37,13 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     p99: float | None = None
     runs: int = 0
     speedup: float | None = None
+    speedup_low: float | None = None
+    """Lower end of its 95 % interval; None for the baseline itself, and where there are too few samples."""
+    speedup_high: float | None = None
+    rounds: int = 0
+    """Rounds in which it took turns with the baseline; 0 where they ran one after the other."""
+    unresolved: bool = False
+    """The interval of the speedup holds 1, or there is none."""
     level: int | None = None
     compile: float | None = None
     warm_compile: float | None = None
@@ -99,6 +107,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     noise: tuple[float, float] | None
     """Median and highest coefficient of variation of the fixed-work loop."""
     environment: dict[str, str | int]
+    floor: Floor | None
+    """Noise floor of the machine with so many threads; None where it was never measured."""
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,9 +176,10 @@ def _group(
         versions=tuple(_versions(mine) for mine in columns.values()),
         verdicts=tuple(dict(Counter(result.verdict for result in mine)) for mine in columns.values()),
         scores=tuple(_score(base, mine) for mine in columns.values()),
-        rows=_rows(results, columns, base, graphs), started=(starts[0], starts[-1]),
+        rows=_rows(results, columns, base, graphs, environment), started=(starts[0], starts[-1]),
         noise=(median(noises), max(noises)) if noises else None,
         environment=_shown_environment(environment) if environment else {},
+        floor=_shown_floor(floor_of(results[0], [environment])) if environment else None,
     )  # fmt: skip
 
 
@@ -177,6 +188,7 @@ def _rows(
     columns: Mapping[str, Sequence[Result]],
     base: Sequence[Result],
     graphs: Mapping[str, GraphFacts],
+    environment: Environment | None,
 ) -> tuple[Row, ...]:
     rows, names = ordered_rows(results), labels(results)
     addresses = slugs(rows)
@@ -186,7 +198,7 @@ def _rows(
     for row, sample in rows.items():
         known = graphs.get(sample.structure_hash)
         mine = [column.get(row) for column in found]
-        cells = tuple(cell(result, bases.get(row)) if result else None for result in mine)
+        cells = tuple(cell(result, bases.get(row), environment) if result else None for result in mine)
         costs = next((result for result in mine if result and result.flops is not None), sample)
         built.append(
             Row(
@@ -200,17 +212,19 @@ def _rows(
     return tuple(built)
 
 
-def cell(result: Result, base: Result | None) -> Cell:
-    """One result against the baseline's of the same row."""
+def cell(result: Result, base: Result | None, environment: Environment | None = None) -> Cell:
+    """One result against the baseline's of the same row, with the noise floor of their machine."""
     timing = summarize(result.timing.samples_ns) if result.timing else None
-    seconds, base_seconds = latency(result), latency(base) if base else None
+    gain = speedup(base, result, [environment] if environment else []) if base else None
     measured = result.noise and result.noise.before_ns
     return Cell(
         verdict=result.verdict, stage=result.stage or "", level=result.level,
         median=timing.median if timing else None, low=timing.low if timing else None,
         high=timing.high if timing else None, fastest=timing.min if timing else None,
         p90=timing.p90 if timing else None, p99=timing.p99 if timing else None, runs=timing.count if timing else 0,
-        speedup=base_seconds / seconds if seconds and base_seconds else None,
+        speedup=gain.value if gain else None, speedup_low=gain.low if gain else None,
+        speedup_high=gain.high if gain else None, rounds=gain.rounds if gain else 0,
+        unresolved=gain is not None and base is not result and not gain.resolved,
         compile=result.compile.total_s if result.compile else None,
         warm_compile=result.warm_compile.total_s if result.warm_compile else None,
         payback=_payback(result, result.compile, base, base.compile if base else None),
@@ -265,11 +279,20 @@ def _shown_settings(settings: Settings) -> dict[str, str | int]:
     }  # fmt: skip
 
 
+def _shown_floor(floor: Floor | None) -> Floor | None:
+    """The floor with names that may be shown."""
+    if floor is None:
+        return None
+    names = tuple(visible(name, NAME_LIMIT) for name in floor.compilers)
+    return msgspec.structs.replace(floor, compilers=names, measured=visible(floor.measured, NAME_LIMIT))
+
+
 def _shown_environment(environment: Environment) -> dict[str, str | int]:
     shown: dict[str, str | int] = {
         "cpu_model": visible(environment.cpu_model), "cpu_count": environment.cpu_count,
         "memory_bytes": environment.memory_bytes, "os": visible(environment.os),
         "python": visible(environment.python), "governor": visible(environment.governor),
         "isa": visible(" ".join(environment.isa), 400),
+        **{visible(name): visible(value) for name, value in environment.facts.items()},
     }  # fmt: skip
     return {name: value for name, value in shown.items() if value not in ("", 0)}

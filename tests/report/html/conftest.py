@@ -28,5 +28,6 @@ def results() -> list[Result]:
 @pytest.fixture
 def environment() -> Environment:
     return Environment(
-        key="e", cpu_model="EPYC <b>", cpu_count=2, memory_bytes=8 << 30, os="Linux", python="3.11", isa=("avx2",)
-    )
+        key="e", cpu_model="EPYC <b>", cpu_count=2, memory_bytes=8 << 30, os="Linux", python="3.11", isa=("avx2",),
+        facts={"turbo": "off <b>"},
+    )  # fmt: skip

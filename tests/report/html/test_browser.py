@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -19,10 +20,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from graphnet.evaluate.records import Environment, Result
+from graphnet.evaluate.records import Environment, Floor, Result
 from graphnet.report.html import page
 from graphnet.report.html.strings import texts
 from graphnet.report.html.text import visible
+from tests.analyze import raced
 from tests.report.html.samples import HOSTILE
 
 pytestmark = pytest.mark.browser
@@ -184,6 +186,37 @@ def test_a_cell_tells_more_by_keyboard(opened: Page) -> None:
     opened.driver.switch_to.active_element.send_keys(Keys.ENTER)
     opened.settle()
     assert opened.texts("#graph-page h1") == ["beta"]
+
+
+def test_speedups_have_intervals_and_the_floor_is_told(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    drift = [1000.0, 1500.0, 800.0, 2000.0, 900.0, 1200.0, 3000.0, 1100.0]
+    results = [raced.result(drift, compiler="torch"), raced.result([us / 1.03 for us in drift])]
+    results = [msgspec.structs.replace(one, started="2026-12-02T21:00:00+00:00") for one in results]
+    floor = Floor(
+        threads=1, pairs=60, spread=0.02, sequential=0.05, median=0.004, p95=0.013, sequential_p95=0.34, covered=0.9,
+        compilers=("torch", "jax"),
+    )  # fmt: skip
+    machine = Environment(
+        key="m", cpu_model="c", cpu_count=2, memory_bytes=1, os="Linux", python="3", floors=(floor,)
+    )  # fmt: skip
+    tab = Page(driver, (tmp_path / "report.html").as_uri())
+    page.write(page.build(results, [machine]), tmp_path / "report.html")
+    tab.open()
+    assert tab.texts("#floor") == [
+        "torch, jax against themselves, 60 pairs: median |ratio − 1| 0.4 %, 95th percentile 1.3 %;"
+        " one after the other 34 %"
+    ]
+    assert tab.texts("#heat tbody td") == ["1.00×", "~1.03×"]
+    assert tab.run("return document.querySelectorAll('#heat tbody td')[1].style.backgroundColor") == ""
+    tab.run("document.querySelectorAll('#heat tbody td')[1].focus()")
+    [told] = tab.texts("#tip")
+    assert "~1.03× (0.99× – 1.07×), 8 rounds in turns, not resolved" in told
+    tab.open("#graph/0/GN-a")
+    assert "0.99× – 1.07×" in tab.texts("#graph-latency td")
+    page.write(page.build(results), tmp_path / "report.html")
+    tab.open()
+    assert tab.texts("#floor") == ["not measured: graphnet noise"]
+    assert tab.texts("#heat tbody td") == ["1.00×", "1.03×"]
 
 
 def test_language_and_colours_switch(opened: Page) -> None:

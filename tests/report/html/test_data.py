@@ -9,11 +9,12 @@ import pytest
 
 from graphnet.analyze.score import scores
 from graphnet.compilers import Kernel
-from graphnet.evaluate.records import CompileTime, Environment, Result
+from graphnet.evaluate.records import CompileTime, Environment, Floor, Result
 from graphnet.report.html.data import LEVELS, Cell, Overview, overview
 from graphnet.report.html.details import KERNELS, OPERATORS, details
 from graphnet.report.html.graphs import OTHER, GraphFacts
 from graphnet.report.html.text import visible
+from tests.analyze import raced
 from tests.report.html.samples import HOSTILE, MIB, record
 
 
@@ -63,6 +64,7 @@ def test_graph_facts_and_the_machine(found: Overview) -> None:
     assert rows["beta"].tier == ""
     group = found.groups[0]
     assert group.environment["cpu_model"] == "EPYC <b>"
+    assert group.environment["turbo"] == "off <b>"
     assert group.noise == (0.08, 0.08)
     assert group.verdicts[2] == {"ok": 2, "crashed": 1}
 
@@ -126,3 +128,22 @@ def test_code_quality_is_joined_by_job() -> None:
     found = details([record("a", "torch", 1.0)], "torch", {}, {"a|torch|1": quality}).groups[0][0][0]
     assert found is not None
     assert found.quality == {"saturation": 0.5, "fma_share": 0.25, "width_share": 1.0, "spills": 0}
+
+
+def test_speedups_have_intervals_that_the_floor_widens() -> None:
+    drift = [100.0, 150.0, 80.0, 200.0, 90.0, 120.0, 300.0, 110.0]
+    base, other = raced.result(drift, compiler="torch"), raced.result([us / 1.03 for us in drift])
+    floor = Floor(threads=1, pairs=9, spread=0.02, sequential=0.05, median=0, p95=0, sequential_p95=0, covered=1)
+    machine = Environment(
+        key="m", cpu_model="c", cpu_count=2, memory_bytes=1, os="Linux", python="3", floors=(floor,)
+    )  # fmt: skip
+    found = overview([base, other], [machine], "torch", {})
+    mine = cell(found, 0, 1)
+    assert mine.speedup == pytest.approx(1.03, abs=1e-4), "samples are whole nanoseconds"
+    assert (mine.speedup_low, mine.speedup_high) == pytest.approx((0.9904, 1.0712), abs=1e-3)
+    assert (mine.rounds, mine.unresolved) == (8, True)
+    assert found.groups[0].floor == floor
+    plain = overview([base, other], [], "torch", {})
+    assert (cell(plain, 0, 1).unresolved, plain.groups[0].floor) == (False, None)
+    own = cell(found, 0, 0)
+    assert (own.speedup, own.speedup_low, own.unresolved) == (1.0, None, False)

@@ -121,7 +121,7 @@ function speedupLines() {
     .filter((line) => line.found.length && !group().baseline_columns.includes(line.column))
     .map(({ name, found }) => ({
       name, color: styleOf(name).color, values: found.map(({ cell }) => cell.speedup), format: times,
-      texts: found.map(({ row, cell }) => `<b>${brief(row.label, 40)}</b><br>${brief(name)}: ${times(cell.speedup)} (${time(cell.median)})`),
+      texts: found.map(({ row, cell }) => `<b>${brief(row.label, 40)}</b><br>${brief(name)}: ${speedupWithInterval(cell)}<br>${time(cell.median)}`),
     }));
 }
 
@@ -163,7 +163,7 @@ function paybackFigure() {
     data.push({
       type: "scatter", mode: "markers", name: brief(name), x: x.map(Math.log10), y: y.map(Math.log10), hoverinfo: "text",
       marker: { color: style.color, symbol: style.symbol, size: 7, opacity: 0.65 },
-      text: found.map(({ row, cell }) => `<b>${brief(row.label, 40)}</b><br>${brief(name)}<br>${say("compile")}: ${time(cell.compile)}, ${runs(cell.payback)}<br>${say("speedup")}: ${times(cell.speedup)}`),
+      text: found.map(({ row, cell }) => `<b>${brief(row.label, 40)}</b><br>${brief(name)}<br>${say("compile")}: ${time(cell.compile)}, ${runs(cell.payback)}<br>${say("speedup")}: ${speedupWithInterval(cell)}`),
     });
   });
   return { data, layout: layout({ xaxis: logAxis(say("compile_axis"), spent), yaxis: logAxis(say("payback_axis"), needed), hovermode: "closest" }) };

@@ -55,6 +55,8 @@ function decimalsOf(value, most) {
 
 const three = (value, most = 3) => (value === 0 ? "0" : value.toFixed(decimalsOf(value, most)));
 const times = (value) => (value < 0.01 ? value.toFixed(3) : value < 100 ? value.toFixed(2) : value.toFixed(0)) + "×";
+const UNRESOLVED = "~";
+const speedupText = (cell) => (cell.unresolved ? UNRESOLVED : "") + times(cell.speedup);
 const percent = (value, decimals = 0) => (value * 100).toFixed(decimals) + " %";
 const MIB = 1048576;
 
@@ -88,6 +90,19 @@ function median(values) {
   const sorted = [...values].sort((a, b) => a - b), middle = sorted.length >> 1;
   if (!sorted.length) return null;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+// "~1.02× (0.98× – 1.05×), 20 rounds in turns": all that is known of a speedup.
+function speedupWithInterval(cell) {
+  const interval = cell.speedup_low === undefined ? "" : ` (${times(cell.speedup_low)} – ${times(cell.speedup_high)})`;
+  return [speedupText(cell) + interval, cell.rounds ? say("in_turns", { n: cell.rounds }) : null, cell.unresolved ? say("unresolved") : null].filter(Boolean).join(", ");
+}
+
+// The sentence on the machine's noise floor.
+function floorText(floor) {
+  if (!floor) return say("floor_unknown");
+  const share = (value) => percent(value, value < 0.1 ? 1 : 0);
+  return say("floor_value", { compilers: (floor.compilers ?? []).join(", "), pairs: floor.pairs, median: share(floor.median), p95: share(floor.p95), apart: share(floor.sequential_p95) });
 }
 
 const day = (iso) => iso.slice(0, 16).replace("T", " ");

@@ -47,11 +47,12 @@ function latencySection(row) {
     const ms = (name) => (timed ? milliseconds(cell[name], fractions[name]) : null);
     const baseline = group().baseline_columns.includes(column);
     return [columnHead(column), verdictText(cell), ms("median"), timed ? `${three(cell.low * 1e3)} – ${three(cell.high * 1e3)}` : null, ms("fastest"), ms("p90"), ms("p99"),
-      timed ? String(cell.runs) : null, cell.speedup === undefined ? null : times(cell.speedup), cell.compile === undefined ? null : time(cell.compile),
+      timed ? String(cell.runs) : null, cell.speedup === undefined ? null : speedupText(cell),
+      cell.speedup_low === undefined ? null : `${times(cell.speedup_low)} – ${times(cell.speedup_high)}`, cell.compile === undefined ? null : time(cell.compile),
       cell.warm_compile === undefined ? null : time(cell.warm_compile),
       cell.payback !== undefined ? runs(cell.payback) : !baseline && cell.speedup !== undefined && cell.compile !== undefined ? say("never") : null];
   });
-  const head = [say("compiler"), say("verdict"), say("median") + " (ms)", say("interval"), say("minimum"), "p90", "p99", say("runs"), say("speedup"), say("compile_cold"), say("compile_warm"), say("payback")];
+  const head = [say("compiler"), say("verdict"), say("median") + " (ms)", say("interval"), say("minimum"), "p90", "p99", say("runs"), [say("speedup"), `${UNRESOLVED} ${say("legend_unresolved")}`], say("speedup_interval"), say("compile_cold"), say("compile_warm"), say("payback")];
   const keep = head.map((_, index) => index < 2 || rows.some((line) => line[index] !== null)); // columns that nothing was measured for
   const kept = (line) => line.filter((_, index) => keep[index]);
   const drawable = columns.filter((column) => row.cells[column].verdict === "ok").length;

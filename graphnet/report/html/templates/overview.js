@@ -24,6 +24,7 @@ function summarySection() {
     facts([
       [say("machine"), machineText], [say("date"), first === last ? `${first} UTC` : `${first} – ${last} UTC`],
       [say("noise"), found.noise && h("span", { title: say("noise_hint") }, say("noise_value", { median: percent(found.noise[0], 1), max: percent(found.noise[1], 1) }))],
+      [say("floor"), h("span", { id: "floor", title: say("floor_hint") }, floorText(found.floor))],
       [say("settings_group"), [settings.device, settings.precision, `${say("passes")}: ${settings.passes}`, `${say("seed")}: ${settings.seed}`].join(", ")],
     ]),
     scoreTable());

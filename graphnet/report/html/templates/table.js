@@ -13,13 +13,13 @@ function cellText(cell) {
   if (!cell) return "–";
   if (cell.verdict !== "ok" || state.table.show === "verdict") return `${MARKS[cell.verdict] ?? "?"} ${say(cell.verdict)}`;
   if (state.table.show === "latency") return milliseconds(cell.median);
-  return cell.speedup === undefined ? "–" : times(cell.speedup);
+  return cell.speedup === undefined ? "–" : speedupText(cell);
 }
 
 // Blue for faster and orange for slower than the baseline, full at a factor of 8; latency against the row's fastest.
 function cellColor(cell, row) {
   const value = valueOf(cell);
-  if (value === null || state.table.show === "verdict") return "";
+  if (value === null || state.table.show === "verdict" || (state.table.show === "speedup" && cell.unresolved)) return "";
   if (state.table.show === "speedup") {
     const strength = Math.max(-1, Math.min(1, Math.log2(value) / 3));
     return `rgba(var(${strength < 0 ? "--slower" : "--faster"}), ${(Math.abs(strength) * 0.6).toFixed(3)})`;
@@ -54,7 +54,7 @@ function cellFacts(cell) {
     list.push([say("median"), time(cell.median)], [say("interval"), `${time(cell.low)} – ${time(cell.high)}`],
       [say("minimum"), time(cell.fastest)], [say("runs"), String(cell.runs)]);
   }
-  if (cell.speedup !== undefined) list.push([say("speedup"), times(cell.speedup)]);
+  if (cell.speedup !== undefined) list.push([say("speedup"), speedupWithInterval(cell)]);
   list.push([say("level"), cell.level === undefined ? say("never") : String(cell.level)]);
   if (cell.compile !== undefined) list.push([say("compile"), time(cell.compile)]);
   if (cell.noise !== undefined) list.push([say("noise"), percent(cell.noise, 1)]);
@@ -109,7 +109,7 @@ function sortBy(column) {
 
 function tableLegend() {
   if (state.table.show === "speedup")
-    return h("p", { class: "legend" }, say("legend_slower", { name: OVERVIEW.baseline }), h("i", { class: "ramp-speedup" }), say("legend_faster"));
+    return h("p", { class: "legend" }, say("legend_slower", { name: OVERVIEW.baseline }), h("i", { class: "ramp-speedup" }), say("legend_faster"), `  ${UNRESOLVED} ${say("legend_unresolved")}`);
   if (state.table.show === "latency")
     return h("p", { class: "legend" }, `${say("milliseconds")}:`, say("legend_best"), h("i", { class: "ramp-latency" }), say("legend_slow"));
   return h("p", { class: "legend" }, Object.entries(MARKS).map(([name, mark]) => `${mark} ${say(name)}`).join("   "));
