@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from graphnet.analyze.compare import Comparison
 from graphnet.analyze.compare import compare as compare_sets
 from graphnet.analyze.differences import ResultsOf
 from graphnet.analyze.frame import frame
+from graphnet.analyze.history import History
+from graphnet.analyze.history import history as history_of
 from graphnet.compilers import Target
 from graphnet.dataset import catalog
 from graphnet.errors import GraphNetError, UsageError
@@ -21,7 +23,7 @@ from graphnet.evaluate import machine, peaks, plan, runner
 from graphnet.evaluate.plan import Limits
 from graphnet.evaluate.records import Environment, Peaks, Result
 from graphnet.evaluate.runner import Progress
-from graphnet.evaluate.store import Store, load_set
+from graphnet.evaluate.store import Store, load_runs, load_set
 from graphnet.ir.graph import Graph
 from graphnet.report import files
 
@@ -169,6 +171,26 @@ def compare(places: Sequence[str | os.PathLike[str]]) -> Comparison:
         machines = tuple(machine.with_known_here(found.environments))
         sets.append(ResultsOf(label=os.fspath(where), results=found.results, environments=machines))
     return compare_sets(sets)
+
+
+def history(
+    places: Sequence[str | os.PathLike[str]], *, graphs: Sequence[str] = (), compilers: Sequence[str] = ()
+) -> History:
+    """Every run in results folders, `.db` or `.json` files, database URLs, or folders of such, as series with steps.
+
+    Raises UsageError where no series is long enough, StoreError.
+    """
+    environments: dict[str, Environment] = {}
+
+    def results() -> Iterator[Result]:
+        for where in places:
+            for found in load_runs(where):
+                for environment in found.environments:
+                    if environment.floors or environment.key not in environments:
+                        environments[environment.key] = environment
+                yield from found.results
+
+    return history_of(results(), environments, graphs=graphs, compilers=compilers)
 
 
 def _with_sizes(graphs: Graphs, dims: Mapping[str, int]) -> list[tuple[GraphSource, dict[str, int]]]:

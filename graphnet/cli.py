@@ -258,6 +258,24 @@ def counters(
 
 
 @app.command()
+def history(
+    places: Annotated[list[str], typer.Argument(help="Results folders, .db or .json files, URLs; folders of such.")],
+    graph: Annotated[list[str] | None, typer.Option(help="Only this graph, by name or id; may be repeated.")] = None,
+    compiler: Annotated[list[str] | None, typer.Option(help="Only this compiler; may be repeated.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write a page, history.html.")] = None,
+) -> None:
+    """Every stored run in the order of time: where a graph became slower or faster for good, and what changed then."""
+    from graphnet import api
+    from graphnet.report import history_page, history_table
+
+    found = api.history(places, graphs=graph or (), compilers=compiler or ())
+    output_console().print(history_table.steps(found))
+    if output:
+        history_page.write(found, output)
+        output_console().print(f"page: {output}", soft_wrap=True)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the graph format."""
     from graphnet.ir.schema import json_schema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from statistics import median
 from typing import Any
@@ -25,9 +26,9 @@ _CLOCK_SLACK_S = 0.5
 class Entrant:
     """A job on its server."""
 
-    def __init__(self, server: Server, work: Work, limits: Limits, cpus: int) -> None:
+    def __init__(self, server: Server, work: Work, limits: Limits) -> None:
         self._job = Watched(server, work, limits)
-        self._work, self._cpus = work, cpus
+        self._work = work
         self._share = Share(0, rounds.NO_TURN)
         self._samples: list[int] = []
         self._cpu: list[int] = []
@@ -125,7 +126,7 @@ class Entrant:
             round=number, samples=len(samples.wall_ns), buffer_seed=seed, wall_ns=wall_ns,
             **disturbance.between(before, disturbance.take(pids)),
         )  # fmt: skip
-        reason = disturbance.disturbed(block, self._work.target.threads, self._cpus)
+        reason = disturbance.disturbed(block, self._work.target.threads, os.cpu_count() or 1)
         tries = sum(known.round == number for known in self._blocks)
         if reason and tries < REPEATS and self._repeats < self._share.turns // 2:
             self._repeats += 1

@@ -24,9 +24,7 @@ class Runner(msgspec.Struct, frozen=True):
     work: Work
 
 
-def run(
-    runners: Sequence[Runner], limits: Limits, cpus: int, starting: Callable[[int], object] = lambda _: None
-) -> list[Outcome]:
+def run(runners: Sequence[Runner], limits: Limits, starting: Callable[[int], object] = lambda _: None) -> list[Outcome]:
     """Time all jobs in turns; one outcome for each, in order. `starting` is told the number of a job before it begins.
 
     A job for which memory has no room beside the others is timed in a further race with the first one, whose outcome
@@ -37,7 +35,7 @@ def run(
     pending, alone = list(range(len(runners))), False
     while pending:
         numbers = pending[:1] if alone else sorted({0, *pending})
-        found, short = _heat({number: runners[number] for number in numbers}, limits, cpus, starting)
+        found, short = _heat({number: runners[number] for number in numbers}, limits, starting)
         if 0 in outcomes and 0 in found:
             again = found.pop(0)
             more += [again.fields["timing"]] if found and "timing" in again.fields else []
@@ -51,11 +49,11 @@ def run(
 
 
 def _heat(
-    runners: Mapping[int, Runner], limits: Limits, cpus: int, starting: Callable[[int], object]
+    runners: Mapping[int, Runner], limits: Limits, starting: Callable[[int], object]
 ) -> tuple[dict[int, Outcome], set[int]]:
     """Outcomes by number, and the numbers of those that found too little memory beside the others."""
     entrants = {
-        number: Entrant(runner.server, runner.work, limits, cpus) for number, runner in runners.items()
+        number: Entrant(runner.server, runner.work, limits) for number, runner in runners.items()
     }  # fmt: skip
     everyone = list(entrants.values())
     for number, entrant in entrants.items():

@@ -158,7 +158,7 @@ class _Session:
                 self._tell(racing[number][0])
 
             runners = [runner for _, runner in racing]
-            found = race.run(runners, self._limits, self._environment.cpu_count, starting)
+            found = race.run(runners, self._limits, starting)
             for (entry, runner), outcome in zip(racing, found, strict=True):
                 if entry.job.warm:
                     outcome = compile_again(runner.server, runner.work, outcome, self._limits)

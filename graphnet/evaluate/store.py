@@ -115,6 +115,12 @@ class Store:
             row = next((row for row in connection.execute(query) if row.settings), None)
         return (row.run_id, dict(row.settings)) if row else None
 
+    def runs(self) -> list[str]:
+        """Ids of all runs, the oldest first. Raises StoreError."""
+        query = sa.select(_runs.c.run_id).order_by(_runs.c.started)
+        with self._guard("read"), self._engine.connect() as connection:
+            return list(connection.execute(query).scalars())
+
     def add(self, *results: Result) -> None:
         """Keep results, all or none. Raises StoreError: the disk is full, or the run has one of such a job already."""
         rows = [
@@ -253,17 +259,56 @@ def load_set(where: str | os.PathLike[str]) -> ResultSet:
     Raises StoreError.
     """
     place = os.fspath(where)
-    if "://" in place or not place.endswith(".json"):
+    if not _is_file_of_json(place):
         with Store(place, create=False) as store:
             return ResultSet(environments=tuple(store.environments()), results=tuple(store.results()))
+    found = _read_json(place)
+    newest = {result.job_key or index: result for index, result in enumerate(found.results)}
+    return msgspec.structs.replace(found, results=tuple(newest.values()))
+
+
+def load_runs(where: str | os.PathLike[str]) -> Iterator[ResultSet]:
+    """Every run of such a place, one after the other, or of all the places in a folder that is none itself.
+
+    Raises StoreError.
+    """
+    place = os.fspath(where)
+    if _is_file_of_json(place):
+        yield _read_json(place)
+        return
+    inside = [] if "://" in place else _places_in(Path(place))
+    if inside:
+        for found in inside:
+            yield from load_runs(found)
+        return
+    with Store(place, create=False) as store:
+        environments = tuple(store.environments())
+        for run_id in store.runs():
+            yield ResultSet(environments=environments, results=tuple(store.results(run_id)))
+
+
+def _places_in(folder: Path) -> list[Path]:
+    """Results folders and files right in a folder that is no results folder; nothing where it is one, or a file."""
+    if not folder.is_dir() or (folder / FILE_NAME).exists():
+        return []
     try:
-        found = import_json(Path(place).read_bytes())
+        inside = sorted(folder.iterdir())
+    except OSError as error:
+        raise StoreError(f"cannot read {folder}: {error.strerror or error}") from error
+    return [item for item in inside if item.suffix in (".db", ".json") or (item / FILE_NAME).exists()]
+
+
+def _is_file_of_json(place: str) -> bool:
+    return "://" not in place and place.endswith(".json")
+
+
+def _read_json(place: str) -> ResultSet:
+    try:
+        return import_json(Path(place).read_bytes())
     except OSError as error:
         raise StoreError(f"cannot read {place}: {error.strerror or error}") from error
     except StoreError as error:
         raise StoreError(f"{place}: {error}") from error
-    newest = {result.job_key or index: result for index, result in enumerate(found.results)}
-    return msgspec.structs.replace(found, results=tuple(newest.values()))
 
 
 class _Tagged(msgspec.Struct):
