@@ -85,6 +85,6 @@ def _measured(current: Result, measure: Measure, budget_s: float, machines: Sequ
 
 
 def _live(time: Ratio, budget_s: float) -> Live:
-    if not 0 < time.low <= time.high < math.inf:
+    if time.low is None or time.high is None or not 0 < time.low <= time.high < math.inf:
         return Live(problem="too few rounds for an interval", budget_s=budget_s)
     return Live(1 / time.value, 1 / time.high, 1 / time.low, time.rounds, budget_s)

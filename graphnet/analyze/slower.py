@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from graphnet.analyze.pairs import Ratio, block_medians, time_ratio
+from graphnet.analyze.pairs import block_medians, time_ratio
 from graphnet.analyze.stats import median_seconds
 from graphnet.evaluate.records import Floor, Result, Timing
 
@@ -44,18 +44,18 @@ def change(base: Result, current: Result, floor: Floor | None) -> Change | None:
         return None
     few = min(len(base.timing.samples_ns), len(current.timing.samples_ns)) < 2
     time = None if few else time_ratio(base, current, floor)
-    if time is None or not (0 < time.low <= time.high < math.inf):
+    if time is None or time.low is None or time.high is None or not 0 < time.low <= time.high < math.inf:
         return Change(before / after)
-    p = max(_p_of_samples(base, current, time.rounds), _p_of_interval(time))
+    p = max(_p_of_samples(base, current, time.rounds), _p_of_interval(time.value, time.low, time.high))
     return Change(1 / time.value if time.rounds else before / after, 1 / time.high, 1 / time.low, p, time.rounds)
 
 
-def _p_of_interval(time: Ratio) -> float:
+def _p_of_interval(value: float, low: float, high: float) -> float:
     """One-sided p of the widened interval, on a logarithmic scale: noise of the machine counts in the test too."""
-    deviation = math.log(time.high / time.low) / _HALF_WIDTHS
+    deviation = math.log(high / low) / _HALF_WIDTHS
     if deviation == 0:
-        return 0.0 if time.value > 1 else 1.0
-    return float(stats.norm.sf(math.log(time.value) / deviation))
+        return 0.0 if value > 1 else 1.0
+    return float(stats.norm.sf(math.log(value) / deviation))
 
 
 def _p_of_samples(base: Result, current: Result, rounds: int) -> float:

@@ -162,7 +162,7 @@ class Entrant:
         reasons = [block.disturbed for block in self._blocks if block.disturbed]
         if not reasons:
             return []
-        return [f"{len(reasons)} of {len(self._blocks)} turns were taken again: {', '.join(sorted(set(reasons)))}"]
+        return [f"{len(reasons)} of {len(self._blocks)} turns were taken again; the last time, {reasons[-1]}"]
 
 
 def compare_clocks(claimed_s: float, elapsed_s: float) -> list[str]:

@@ -101,7 +101,8 @@ def plan(
         Job(
             graph=graph if isinstance(graph, Graph) else os.fspath(graph), compiler=compiler,
             target=_target_of(compiler, compilers, target or Target(), passes), dims=dict(dims or {}), seed=seed,
-            passes=tuple(passes), budget_s=budget_s, tolerance=tolerance, profile=profile, code=code, warm=warm, race=f"{race}{number}",
+            passes=tuple(passes), budget_s=budget_s, tolerance=tolerance, profile=profile, code=code, warm=warm,
+            race=f"{race}{number}",
         )
         for number, graph in enumerate(graphs, 1)
         for compiler in dict.fromkeys(compilers)

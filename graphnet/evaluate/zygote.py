@@ -215,6 +215,7 @@ class _Child:
                 self._channel.send(message)
         except ProtocolError as error:
             self._error = str(error)
+            os.kill(self._pid, signal.SIGKILL)  # what it says cannot be heard any more: it would wait for ever
 
     def _clean_up(self) -> int:
         """Kill and reap the child's session and every other descendant; returns how many outlived the child."""

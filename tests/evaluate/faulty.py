@@ -46,11 +46,10 @@ class FaultyProgram:
     lower_s = 0.0
 
     def __init__(self, target: Target) -> None:
-        self._target, self._binds, self._runs = target, 0, 0
+        self._target, self._fetches, self._runs = target, 0, 0
         self._x = self._y = np.zeros(0, np.float32)
 
     def bind(self, inputs: Tensors) -> None:
-        self._binds += 1
         self._x = inputs["x"]
 
     def run(self) -> None:
@@ -65,11 +64,12 @@ class FaultyProgram:
         if fault == "clock":
             time.sleep(0.02)
         if fault == "jitter":
-            time.sleep(0.04 if self._runs % 2 else 0.002)
+            time.sleep(random.choice((0.04, 0.002)))
         self._y = self._x * np.float32(2)
 
     def outputs(self) -> Sequence[np.ndarray]:
-        if self._binds == 2:
+        self._fetches += 1
+        if self._fetches == 2:
             _strike(self._target, "check")
         return _spoil(str(self._target.options["fault"]), self._y)
 

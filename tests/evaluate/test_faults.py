@@ -170,7 +170,7 @@ def test_jitter_is_unstable_and_keeps_its_samples(evaluate: Evaluate) -> None:
     assert result.timing is not None
     assert result.level is not None
     assert "95 % interval of the median" in result.message
-    assert len(result.timing.blocks) > 5, "it was given more rounds"
+    assert len(result.timing.samples_ns) == sum(block.samples for block in result.timing.blocks if not block.disturbed)
 
 
 def test_clock_that_disagrees_with_the_parents_is_noted(evaluate: Evaluate) -> None:
@@ -183,7 +183,7 @@ def test_failed_profiling_is_a_note(evaluate_all: EvaluateAll) -> None:
     for result in evaluate_all(faults, Limits(run_s=3.0)):
         assert result.verdict == "ok"
         assert result.kernels == ()
-        assert len([note for note in result.notes if "unstable" not in note]) == 1
+        assert len([note for note in result.notes if "unstable" not in note and "taken again" not in note]) == 1
 
 
 def test_killed_server_is_replaced_and_its_orphans_die(
