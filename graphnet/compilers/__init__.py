@@ -17,6 +17,7 @@ from graphnet.compilers.base import (
     Tensors,
     cache_policy,
     check_target,
+    subnormals,
 )
 from graphnet.compilers.registry import BUILTIN, Entry, check_name, get, names, split, variants, versions
 
@@ -43,6 +44,7 @@ __all__ = [
     "get",
     "names",
     "split",
+    "subnormals",
     "variants",
     "versions",
 ]

@@ -17,7 +17,11 @@ Option = str | int | float | bool
 DEFAULT_PASS = "default"
 """Stands for the compiler's own pipeline in a list of passes."""
 FLUSH_SUBNORMALS = True
-"""Subnormal numbers count as zero, for every compiler: XLA's CPU executables do so and cannot be told otherwise."""
+"""Subnormal numbers count as zero on the CPU, as inputs, results and between, for every compiler.
+
+XLA (JAX, TensorFlow) and IREE do so and have no switch; all others have one or follow the processor's mode. IEEE 754
+would keep them, but then the same activations would cost some compilers many times what they cost XLA.
+"""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +37,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Option] = {}
     passes: tuple[str, ...] = ()
     """The library's own passes, in order; `default` marks the place of the compiler's own pipeline."""
+
+
+def subnormals(target: Target, flushed: bool) -> str:
+    """What every compiler reports as its setting `subnormals`: `flushed` to zero or `kept`; a GPU has its own ways."""
+    if target.device != "cpu":
+        return "the device's own way"
+    return "flushed" if flushed else "kept"
 
 
 def check_target(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target, subnormals
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import onnx_bridge, tensors
 from graphnet.ir.graph import Graph, Node, Value
@@ -82,7 +82,7 @@ class OnnxRuntime:
             "inter_op_threads": 1,
             "optimization_level": _level(target),
             "precision": "float32",
-            "flush_subnormals": FLUSH_SUBNORMALS,
+            "subnormals": subnormals(target, FLUSH_SUBNORMALS),
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> OnnxRuntimeProgram:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from graphnet.compilers import Kernel, Target, Tensors, check_target
+from graphnet.compilers import Kernel, Target, Tensors, check_target, subnormals
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
 from graphnet.ir import onnx_bridge
 from graphnet.ir import tensors as ir_tensors
@@ -55,7 +55,7 @@ class TensorRt:
             "precision": "float32" if target.precision == "float32" else "float32 or TF32",
             "optimization_level": level,
             "timing_cache": False,
-            "flush_subnormals": "the device's own way",
+            "subnormals": subnormals(target, flushed=False),
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TensorRtProgram:

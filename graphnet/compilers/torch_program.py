@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Target, Tensors
+from graphnet.compilers import FLUSH_SUBNORMALS, Target, Tensors, subnormals
 from graphnet.errors import DeviceNotPresent
 from graphnet.ir import tensors as ir_tensors
 from graphnet.ir.graph import Graph
@@ -48,7 +48,7 @@ def configure_torch(target: Target) -> dict[str, Any]:
         "device": str(device),
         "threads": torch.get_num_threads(),
         "precision": torch.get_float32_matmul_precision(),
-        "flush_subnormals": flushed and FLUSH_SUBNORMALS,
+        "subnormals": subnormals(target, flushed and FLUSH_SUBNORMALS),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
 

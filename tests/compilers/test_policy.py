@@ -1,4 +1,4 @@
-"""The same threads and the same precision for all: seen in what the process's threads do, and in the numbers."""
+"""The same threads, precision and subnormals for all: seen in what the process's threads do, and in the numbers."""
 
 from __future__ import annotations
 
@@ -49,6 +49,49 @@ end = time.monotonic() + 3
 while time.monotonic() < end:
     program.run()
 """
+SUBNORMALS = """
+import json, sys
+import numpy as np
+from graphnet import compilers
+from graphnet.ir.graph import Graph, Input, Node, Value
+
+size, side = 1 << 20, 128
+long, square = Value(dtype="float32", shape=(size,)), Value(dtype="float32", shape=(side, side))
+graph = Graph(
+    name="tiny", outputs=("scaled", "sum", "product", "back"),
+    inputs=(
+        Input(name="x", dtype="float32", shape=(size,)), Input(name="s", dtype="float32", shape=(size,)),
+        Input(name="a", dtype="float32", shape=(side, side)),
+    ),
+    nodes=(
+        Node(op="Mul", name="scale", inputs=("x", "s"), outputs=("scaled",)),
+        Node(op="Add", name="add", inputs=("x", "x"), outputs=("sum",)),
+        Node(op="MatMul", name="multiply", inputs=("a", "a"), outputs=("product",)),
+        Node(op="Div", name="divide", inputs=("product", "a"), outputs=("back",)),
+    ),
+    values={"scaled": long, "sum": long, "product": square, "back": square},
+)
+compiler, target = compilers.get(sys.argv[1]), compilers.Target(threads=int(sys.argv[2]))
+compiler.preload()
+settings = compiler.configure(target)
+program = compiler.compile(graph, {}, target)
+shares = {}
+for case, (x, s, a) in json.loads(sys.argv[3]).items():
+    filled = {"x": ((size,), x), "s": ((size,), s), "a": ((side, side), a)}
+    program.bind({name: np.full(shape, value, np.float32) for name, (shape, value) in filled.items()})
+    program.run()
+    # by the bits: this thread may take what is subnormal for zero
+    shares[case] = [float((array.view(np.uint32) << 1 != 0).mean()) for array in program.outputs()]
+told = {**settings, **getattr(program, "details", {})}["subnormals"]
+print(json.dumps({"subnormals": told, "shares": shares}))
+"""
+TINY = {"operands": (1e-39, 1.5, 1.0), "results": (2e-38, 0.1, 1e-21)}
+"""Values of x, s and a. Operands: x is subnormal. Results: x s is, and so is each element of a a, a sum of 128."""
+NONZERO = {
+    "kept": {"operands": [1.0, 1.0, 1.0, 1.0], "results": [1.0, 1.0, 1.0, 1.0]},
+    "flushed": {"operands": [0.0, 0.0, 1.0, 1.0], "results": [0.0, 1.0, 0.0, 0.0]},
+}
+"""Share of elements that are not zero, of each output: x s, x + x, a a, (a a) / a."""
 
 
 class Seen(NamedTuple):
@@ -156,3 +199,17 @@ def _share(seen: Seen, at_least: int) -> float:
 @pytest.mark.parametrize("name", NAMES)
 def test_float32_is_float32(name: str) -> None:
     assert measured(name, 1).error < FLOAT32_ERROR
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", NAMES)
+def test_subnormals_are_what_is_declared_and_flushed_by_all(name: str, threads: int) -> None:
+    """ngraph#1857. Of every element, whichever thread computes it: the processor's mode belongs to the thread.
+
+    The fourth output tells of what is between two operators: the quotient is normal, only its dividend is not.
+    """
+    command = [sys.executable, "-W", "ignore", "-c", SUBNORMALS, name, str(threads), json.dumps(TINY)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["subnormals"] == "flushed"
+    assert seen["shares"] == NONZERO[seen["subnormals"]]

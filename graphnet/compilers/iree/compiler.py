@@ -14,7 +14,7 @@ import iree.runtime as rt
 import numpy as np
 from iree.compiler import tools
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers import Kernel, KernelCode, Target, Tensors, check_target, subnormals
 from graphnet.compilers.iree import code
 from graphnet.compilers.iree.importer import FUNCTION, SCOPE, Imported, import_graph, sized
 from graphnet.compilers.iree.profile import Recording, profile
@@ -79,7 +79,7 @@ class Iree:
             "threads": target.threads,
             "flags": " ".join(_flags(target)),
             "precision": "float32",
-            "flush_subnormals": FLUSH_SUBNORMALS,
+            "subnormals": subnormals(target, flushed=True),
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> IreeProgram:

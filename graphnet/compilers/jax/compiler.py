@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target, xla_code
+from graphnet.compilers import Kernel, KernelCode, Target, Tensors, check_target, subnormals, xla_code
 from graphnet.compilers.jax.profile import profile
 from graphnet.errors import DeviceNotPresent, UsageError
 from graphnet.ir.graph import Graph
@@ -75,7 +75,7 @@ class Jax:
             "threads": _pool_size() or target.threads,
             "precision": precision,
             "fast_math": _fast_math(target),
-            "flush_subnormals": FLUSH_SUBNORMALS,
+            "subnormals": subnormals(target, flushed=True),
             "x64": True,
             "compilation_cache": self._cache is not None,
             "xla_flags": os.environ["XLA_FLAGS"],

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import onnx
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, Target, Tensors, check_target, subnormals
 from graphnet.compilers.base import DEFAULT_PASS
 from graphnet.compilers.openvino.profile import covered_nodes, kernel_times
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
@@ -121,7 +121,7 @@ class OpenVino:
             "device": str(core.get_property(device, "FULL_DEVICE_NAME")),
             "threads": target.threads,
             "precision": _precision(target),
-            "flush_subnormals": FLUSH_SUBNORMALS if device == "CPU" else "the device's own way",
+            "subnormals": subnormals(target, FLUSH_SUBNORMALS),
             "performance_hint": "LATENCY",
             "model_cache": self._cache is not None,
         }
@@ -327,10 +327,12 @@ def _effective(compiled: ov.CompiledModel) -> dict[str, Any]:
     """Properties of the compiled model, read back."""
     wanted = {
         "precision": "INFERENCE_PRECISION_HINT", "threads": "INFERENCE_NUM_THREADS", "streams": "NUM_STREAMS",
-        "pinned": "ENABLE_CPU_PINNING", "flush_subnormals": "CPU_DENORMALS_OPTIMIZATION",
+        "pinned": "ENABLE_CPU_PINNING", "subnormals": "CPU_DENORMALS_OPTIMIZATION",
     }  # fmt: skip
     supported = compiled.get_property("SUPPORTED_PROPERTIES")
     found = {key: compiled.get_property(name) for key, name in wanted.items() if name in supported}
+    if "subnormals" in found:
+        found["subnormals"] = "flushed" if found["subnormals"] else "kept"
     return {key: value.get_type_name() if isinstance(value, ov.Type) else value for key, value in found.items()}
 
 

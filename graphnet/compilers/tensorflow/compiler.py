@@ -16,7 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read when the library is l
 import numpy as np
 import tensorflow as tf
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers import Kernel, KernelCode, Target, Tensors, check_target, subnormals
 from graphnet.compilers.tensorflow.code import emitted, library_calls
 from graphnet.compilers.tensorflow.profile import profile_operations, profile_xla
 from graphnet.errors import DeviceNotPresent, UnsupportedOp, UsageError
@@ -81,7 +81,7 @@ class TensorFlow:
             "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
             "onednn_fpmath": next((os.environ[n] for n in FAST_MATH_VARIABLES if os.environ.get(n)), "STRICT"),
             "fast_math": _option(target, "fast_math", False),
-            "flush_subnormals": FLUSH_SUBNORMALS,
+            "subnormals": subnormals(target, flushed=True),
             "xla_flags": os.environ["XLA_FLAGS"],
         }
 

@@ -19,7 +19,7 @@ from tinygrad.device import Device
 from tinygrad.engine.jit import TinyJit
 from tinygrad.tensor import Tensor
 
-from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers import FLUSH_SUBNORMALS, Kernel, KernelCode, Target, Tensors, check_target, subnormals
 from graphnet.compilers.tinygrad.code import emitted
 from graphnet.compilers.tinygrad.profile import named_calls, profile
 from graphnet.errors import DeviceNotPresent, UsageError
@@ -90,7 +90,7 @@ class Tinygrad:
             "threads": 1,
             "beam": _beam(target),
             "precision": "float32",
-            "flush_subnormals": flushed,
+            "subnormals": subnormals(target, flushed),
         }
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> TinygradProgram:

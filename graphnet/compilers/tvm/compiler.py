@@ -10,7 +10,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from graphnet.compilers import Kernel, KernelCode, Target, Tensors, check_target
+from graphnet.compilers import Kernel, KernelCode, Target, Tensors, check_target, subnormals
 from graphnet.compilers.tvm import code
 from graphnet.compilers.tvm.importer import composites, import_graph
 from graphnet.compilers.tvm.lower import Lowered, check_passes, finish, known_passes, lower
@@ -54,7 +54,7 @@ class Tvm:
             "schedule": str(target.options.get("schedule", SCHEDULES[0])),
             "precision": "float32",
             "fast_math": False,
-            "flush_subnormals": flushed,
+            "subnormals": subnormals(target, flushed),
             "libraries": ", ".join(name for name in LIBRARIES if tvm.get_global_func(name, allow_missing=True)),
         }
 
