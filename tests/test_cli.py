@@ -305,6 +305,7 @@ def graphnet(*arguments: str, folder: Path) -> subprocess.Popen[str]:
 
 def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None:
     folder = graph_file.parent
+    msgspec.structs.replace(mlp(), name="second", graph_id="GN-2026-SY-901").save(folder / "second.json")
     (folder / "sleepy.py").write_text(
         textwrap.dedent("""
             import time
@@ -312,13 +313,16 @@ def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None
 
             class Sleepy(Null):
                 def compile(self, graph, tensors, target):
-                    time.sleep(600)
+                    if graph.name == "second":
+                        time.sleep(600)
+                    return super().compile(graph, tensors, target)
         """)
     )
-    options = ["--graph", "mlp.json", "--output", "r", "--budget", "0.05", "--no-peaks"]
+    options = ["--graph", "mlp.json", "--graph", "second.json", "--output", "r", "--budget", "0.05", "--no-peaks"]
     process = graphnet("evaluate", "--compiler", "null,sleepy:Sleepy", *options, folder=folder)
     assert process.stdout
-    assert process.stdout.readline().startswith("[1/2] mlp null wrong")
+    assert process.stdout.readline().startswith("[1/4] mlp null wrong")
+    assert process.stdout.readline().startswith("[2/4] mlp sleepy:Sleepy wrong")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert errors == "graphnet: interrupted; the records made so far are kept in r, go on with --resume\n"
