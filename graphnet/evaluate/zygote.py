@@ -182,6 +182,11 @@ class _Child:
             except BrokenPipeError:
                 return  # it has ended, and we are about to hear of that
 
+    def _suspend(self) -> None:
+        """Returns when the child has stopped, all its threads included, or has ended."""
+        self._signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
     def _signal(self, number: signal.Signals) -> None:
         """To the child and everything that it started."""
         for pid in (*procfs.descendants(self._pid), self._pid):
@@ -211,7 +216,7 @@ class _Child:
         try:
             for message in self._reader.feed(data):
                 if isinstance(message, Report) and message.waiting:
-                    self._signal(signal.SIGSTOP)
+                    self._suspend()
                 self._channel.send(message)
         except ProtocolError as error:
             self._error = str(error)
