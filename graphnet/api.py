@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
 
-from graphnet.analyze import roofline
+from graphnet.analyze import noise, roofline
 from graphnet.analyze.compare import Comparison
 from graphnet.analyze.compare import compare as compare_sets
 from graphnet.analyze.differences import ResultsOf
@@ -21,7 +22,7 @@ from graphnet.dataset import catalog
 from graphnet.errors import GraphNetError, UsageError
 from graphnet.evaluate import machine, peaks, plan, runner
 from graphnet.evaluate.plan import Limits
-from graphnet.evaluate.records import Environment, Peaks, Result
+from graphnet.evaluate.records import Environment, Floor, Peaks, Result
 from graphnet.evaluate.runner import Progress
 from graphnet.evaluate.store import Store, load_runs, load_set
 from graphnet.ir.graph import Graph
@@ -88,6 +89,42 @@ def evaluate(
             raise
         files.write(store.results(), Path(output), store.environments())
     return results
+
+
+def measure_noise(
+    graphs: Graphs,
+    compilers: Sequence[str],
+    *,
+    threads: int = 1,
+    device: str = "cpu",
+    budget: float = 2.0,
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[Floor, list[tuple[Result, Result]]]:
+    """The noise floor of this machine, kept for it, and the pairs that it is from.
+
+    Every program is compared with a second process of its own, once taking turns and once one after the other; those
+    that are not `ok` or `unstable` are left out. `budget` is in seconds of timed runs. Raises UsageError (too few
+    pairs), OSError (the floor cannot be kept).
+    """
+    jobs = [
+        job
+        for number, graph in enumerate(graphs, 1)
+        for compiler in compilers
+        for job in plan.against_itself(
+            graph, compiler, Target(device=device, threads=threads), budget, f"{number}.{compiler}"
+        )
+    ]
+    results = list(runner.run(jobs, limits=limits, progress=progress))
+    pairs = [
+        pair
+        for first, second, alone in zip(results[::3], results[1::3], results[2::3], strict=True)
+        for pair in ((first, second), (first, alone))
+        if all(result.verdict in ("ok", "unstable") for result in pair)
+    ]
+    floor = noise.floor_from(pairs, datetime.now(UTC).isoformat(timespec="seconds"))
+    machine.remember_floor(floor)
+    return floor, pairs
 
 
 def evaluate_compiler(

@@ -276,6 +276,30 @@ def history(
 
 
 @app.command()
+def noise(
+    graph: Annotated[
+        list[str] | None, typer.Option(help="Graph file, folder or subset; six graphs of the collection by itself.")
+    ] = None,
+    compiler: Annotated[str, typer.Option(help="Compilers, by commas.")] = "torch,onnxruntime",
+    threads: Annotated[int, typer.Option(min=1, help="Threads that the floor is of.")] = 1,
+    budget: Annotated[float, typer.Option(help="Seconds of timed runs per program.")] = 2.0,
+) -> None:
+    """Compare programs with themselves: below what a difference means nothing on this machine. Kept for its reports."""
+    from graphnet import api
+    from graphnet.dataset import catalog
+    from graphnet.report import floor_text, noise_table
+
+    files = [file for where in graph or catalog.small_sample() for file in catalog.graph_files(where)]
+    console = output_console()
+    floor, pairs = api.measure_noise(
+        files, evaluator.compiler_names(compiler), threads=threads, budget=budget,
+        progress=lambda told: evaluator.print_line(console, told),
+    )  # fmt: skip
+    console.print(noise_table.noise_table(pairs))
+    console.print(floor_text.of_floor(floor))
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the graph format."""
     from graphnet.ir.schema import json_schema

@@ -66,6 +66,9 @@ def evaluate(
     warm: Annotated[
         bool, typer.Option("--warm", help="Compile a second time, with the caches that the first compilation left.")
     ] = False,
+    pairwise: Annotated[
+        bool, typer.Option("--pairwise", help="Also print the ratio of each two compilers or variants, with intervals.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar: one plain line per job.")] = False,
 ) -> None:
     """Run graphs on compilers and record latency, compile time, memory and error of each pair."""
@@ -76,7 +79,7 @@ def evaluate(
 
     console = output_console()
     files = [file for where in graph for file in catalog.graph_files(where)]
-    names, options = _compilers(compiler), _pairs(option or [], _value)
+    names, options = compiler_names(compiler), _pairs(option or [], _value)
     if tune:
         options |= _tuning(names, tune)
     spec = compilers.Target(device=device_of(backend), spec=target, threads=threads, options=options)
@@ -98,6 +101,10 @@ def evaluate(
         raise typer.Exit(INTERRUPTED) from None
     console.print(tables.summary_table(results, environments=api.load_environments(output)))
     console.print(tables.verdict_table(results))
+    if pairwise:
+        from graphnet.report import pairwise_table
+
+        console.print(pairwise_table.pairwise_table(results, api.load_environments(output)))
     coverage = tables.coverage_table(results)
     if coverage:
         console.print(coverage)
@@ -177,7 +184,8 @@ class _Inert:
                 yield Segment("\n".join(visible(line, len(line)) for line in lines), segment.style)
 
 
-def _compilers(text: str) -> list[str]:
+def compiler_names(text: str) -> list[str]:
+    """Names separated by commas, each checked. Raises UsageError, CompilerNotFound."""
     from graphnet import compilers
 
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -223,7 +231,7 @@ def _value(text: str) -> str | int | float | bool:
 def _progress(console: Console, plain: bool) -> Iterator[Callable[[Progress], None]]:
     """What the runner tells, as a bar with the time left, or as one line per finished job for logs."""
     if plain:
-        yield lambda told: _print_line(console, told)
+        yield lambda told: print_line(console, told)
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with ProgressBar(*columns, console=console) as bar:
@@ -239,7 +247,8 @@ def _progress(console: Console, plain: bool) -> Iterator[Callable[[Progress], No
         yield show
 
 
-def _print_line(console: Console, told: Progress) -> None:
+def print_line(console: Console, told: Progress) -> None:
+    """One line for a finished job."""
     result = told.result
     if result is None:
         return

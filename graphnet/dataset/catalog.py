@@ -27,6 +27,15 @@ def benchmark_folder() -> Path:
     )
 
 
+def small_sample() -> list[Path]:
+    """Six graphs of the collection, of unlike operators and sizes, each of which runs in milliseconds."""
+    names = (
+        "matmul/square_512", "vision/resnet18", "vision/deit_tiny", "graph/gcn", "science/deeponet",
+        "recommender/wide_and_deep",
+    )  # fmt: skip
+    return [benchmark_folder() / f"{name}.json" for name in names]
+
+
 def place(where: str | Path) -> Path:
     """The path that a subset name, a file or a folder stands for. Raises UsageError."""
     path = Path(where)

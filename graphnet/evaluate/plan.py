@@ -109,6 +109,15 @@ def plan(
     ]  # fmt: skip
 
 
+def against_itself(
+    graph: Graph | str | os.PathLike[str], compiler: str, target: Target, budget_s: float, race: str
+) -> list[Job]:
+    """Three jobs of one program: two that take turns, then one alone. Raises UsageError."""
+    (job,) = plan([graph], [compiler], target=target, budget_s=budget_s, profile=False)
+    races = race, race, f"{race}.alone"
+    return [msgspec.structs.replace(job, race=name, copy=number) for number, name in enumerate(races)]
+
+
 def graph_passes(passes: Sequence[str]) -> tuple[str, ...]:
     """The passes that rewrite GraphIR, in order: neither `default` nor those of a compiler."""
     return tuple(name for name in passes if name != DEFAULT_PASS and native_passes.find(name) is None)

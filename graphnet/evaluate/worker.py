@@ -282,7 +282,7 @@ class _Job:
             error, problem = correctness.compare(name, declared, actual, expected)
             errors.append(error)
             self._problems += [problem] if problem else []
-            notes += _subnormals(name, declared, actual)
+            notes += _subnormals(name, declared, expected)
         level = None if self._problems else correctness.worst(errors)  # else a score would take it as correct
         self.send(Report(outputs=tuple(errors), level=level, notes=tuple(notes)))
         return level
@@ -374,8 +374,11 @@ def _lazy(fetch_s: float, samples_ns: Sequence[int]) -> tuple[str, ...]:
     return (f"fetching the outputs took {fetch_s:.3g} s, a run {median_s:.3g} s: is work put off until then?",)
 
 
-def _subnormals(name: str, declared: Value, array: np.ndarray) -> list[str]:
-    if declared.dtype not in ("float32", "float64") or not array.size:
+def _subnormals(name: str, declared: Value, expected: np.ndarray) -> list[str]:
+    """A note when much of a float64 reference is too small to be a normal number of the output's dtype."""
+    if declared.dtype not in ("float32", "float64") or not expected.size:
         return []
-    share = np.count_nonzero((array != 0) & (np.abs(array) < np.finfo(array.dtype).tiny)) / array.size
-    return [f"{share:.0%} of output '{name}' is subnormal numbers, which are slow"] if share > SUBNORMAL_SHARE else []
+    share = np.count_nonzero((expected != 0) & (np.abs(expected) < np.finfo(declared.dtype).tiny)) / expected.size
+    if share <= SUBNORMAL_SHARE:
+        return []
+    return [f"{share:.0%} of output '{name}' is subnormal numbers: flushed to zero, or slow"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphnet.analyze.pairs import MachineFloor, floors_of
-from graphnet.evaluate.records import Environment, Result
+from graphnet.evaluate.records import Environment, Floor, Result
 
 
 def floor_lines(results: Iterable[Result], environments: Sequence[Environment]) -> list[str]:
@@ -17,6 +17,11 @@ def sentences(floors: Sequence[MachineFloor]) -> list[str]:
     """A sentence for each floor; machines are named where there are several."""
     several = len({found.machine for found in floors}) > 1
     return [_sentence(found, several) for found in floors]
+
+
+def of_floor(floor: Floor) -> str:
+    """The sentence for a floor of this machine."""
+    return _sentence(MachineFloor(machine="", device=floor.device, threads=floor.threads, floor=floor), named=False)
 
 
 def _sentence(found: MachineFloor, named: bool) -> str:

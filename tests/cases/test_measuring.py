@@ -159,7 +159,9 @@ def test_triton_1893_a_run_too_short_for_the_clock_is_repeated_within_a_sample(r
 def test_ngraph_1857_subnormal_activations_are_told() -> None:
     outputs = np.array([1e-40, 1.0, 0.0, -1e-39], np.float32)
     declared = Value(dtype="float32", shape=(4,))
-    assert worker._subnormals("y", declared, outputs) == ["50% of output 'y' is subnormal numbers, which are slow"]
+    assert worker._subnormals("y", declared, outputs) == [
+        "50% of output 'y' is subnormal numbers: flushed to zero, or slow"
+    ]
     assert worker._subnormals("y", declared, np.maximum(outputs, 0.5)) == []
 
 

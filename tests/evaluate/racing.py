@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from faulty import Faulty, FaultyProgram
 
 from graphnet.compilers import Target, Tensors
 from graphnet.ir.graph import Graph
 
-NO_FAULT = Target(options={"fault": "", "at": ""})
 
-
-class Logged(Faulty):
+class Logged:
     """Right; each turn says who it is and which processes that were logged before it are running."""
 
-    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> FaultyProgram:
+    name = "racing:Logged"
+    packages: tuple[str, ...] = ()
+    devices = ("cpu",)
+
+    def preload(self) -> None:
+        pass
+
+    def configure(self, target: Target) -> dict[str, Any]:
+        return {}
+
+    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> LoggedProgram:
         return LoggedProgram(type(self).__name__)
 
 
@@ -33,34 +42,41 @@ class Second(Logged):
 class Spinning(Logged):
     """A thread of it never rests."""
 
-    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> FaultyProgram:
+    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> LoggedProgram:
         threading.Thread(target=_spin, daemon=True).start()
         return super().compile(graph, tensors, target)
 
 
 class DiesInItsThirdTurn(Logged):
-    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> FaultyProgram:
+    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> LoggedProgram:
         return MortalProgram(type(self).__name__)
 
 
 class Large(Logged):
     """Keeps 300 MiB."""
 
-    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> FaultyProgram:
+    def compile(self, graph: Graph, tensors: Tensors, target: Target) -> LoggedProgram:
         program = LoggedProgram(type(self).__name__)
         program.ballast = np.ones(300 << 20, np.uint8)
         return program
 
 
-class LoggedProgram(FaultyProgram):
+class LoggedProgram:
+    lower_s = 0.0
     ballast: np.ndarray
 
     def __init__(self, name: str) -> None:
-        super().__init__(NO_FAULT)
         self._name = name
+        self._x = self._y = np.zeros(0, np.float32)
+
+    def run(self) -> None:
+        self._y = self._x * np.float32(2)
+
+    def outputs(self) -> Sequence[np.ndarray]:
+        return [self._y]
 
     def bind(self, inputs: Tensors) -> None:
-        super().bind(inputs)
+        self._x = inputs["x"]
         log = Path(os.environ["RACING_LOG"])
         pids = (
             {int(line.split()[1]) for line in log.read_text().splitlines()} - {os.getpid()} if log.exists() else set()
