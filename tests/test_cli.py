@@ -22,7 +22,7 @@ from rich.text import Text
 from graphnet import api, cli, evaluator
 from graphnet.analyze.frame import frame
 from graphnet.compilers import Target
-from graphnet.dataset import manifest
+from graphnet.dataset import catalog, manifest
 from graphnet.evaluate import machine, peaks
 from graphnet.evaluate.records import Floor, Peaks, Result, Timing
 from graphnet.evaluate.store import Store
@@ -328,6 +328,19 @@ def test_interrupt_says_how_to_go_on_and_keeps_records(graph_file: Path) -> None
     assert errors == "graphnet: interrupted; the records made so far are kept in r, go on with --resume\n"
     assert process.returncode == 130
     assert "wrong (check)" in (folder / "r" / "summary.md").read_text()
+
+
+def test_noise_of_programs_that_do_not_run_right_is_no_floor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], graph_file: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRAPHNET_CACHE", str(tmp_path / "cache"))
+    assert run(monkeypatch, "noise", "--graph", graph_file, "--compiler", "null", "--budget", "0.05") == 2
+    assert "a noise floor takes pairs of results that are right; there is none" in capsys.readouterr().err
+    assert not list((tmp_path / "cache").glob("floors/*.json"))
+
+
+def test_the_sample_for_noise_is_there() -> None:
+    assert all(file.is_file() for file in catalog.small_sample())
 
 
 def test_compiler_of_the_current_folder(graph_file: Path) -> None:

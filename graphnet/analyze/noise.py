@@ -23,10 +23,12 @@ def floor_from(pairs: Sequence[tuple[Result, Result]], measured: str = "") -> Fl
     Pairs that took turns give `spread` and what goes with it, pairs of different races `sequential`. Pairs without an
     interval do not count. Raises UsageError: fewer than 2 pairs of either kind, or several devices or thread counts.
     """
+    if not pairs:
+        raise UsageError("a noise floor takes pairs of results that are right; there is none")
     places = {(result.target.device, result.target.threads) for pair in pairs for result in pair}
     if len(places) != 1:
         shown = ", ".join(f"{device} with {threads} thread(s)" for device, threads in sorted(places))
-        raise UsageError(f"a noise floor is of one device and thread count, not of: {shown or 'nothing'}")
+        raise UsageError(f"a noise floor is of one device and thread count, not of: {shown}")
     ratios = [ratio for base, other in pairs if (ratio := time_ratio(base, other)) and ratio.low and ratio.high]
     turns, apart = [ratio for ratio in ratios if ratio.rounds], [ratio for ratio in ratios if not ratio.rounds]
     for kind, found in (("took turns", turns), ("ran one after the other", apart)):

@@ -78,5 +78,5 @@ def test_too_little_is_refused() -> None:
         floor_from([pair, pair])
     with pytest.raises(UsageError, match=r"one device and thread count, not of: cpu with 1 .*, cpu with 2 "):
         floor_from([(pair[0], result([1.0], target=Target(threads=2)))])
-    with pytest.raises(UsageError, match="not of: nothing"):
+    with pytest.raises(UsageError, match="there is none"):
         floor_from([])
