@@ -102,7 +102,7 @@ def disturbed(block: Block, threads: int, cpus: int) -> str:
     """
     wall = block.wall_ns
     if block.steal_ns > STEAL_SHARE * wall * threads:
-        return f"the hypervisor took {_percent(block.steal_ns, wall * threads)} of its CPU time"
+        return f"the hypervisor took {block.steal_ns / 1e6:.0f} ms"
     if block.throttled_ns > THROTTLED_SHARE * wall:
         return f"the CPU quota held it back for {_percent(block.throttled_ns, wall)} of the time"
     by_others = min(block.wait_ns, block.other_ns + SLACK_NS)

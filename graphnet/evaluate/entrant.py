@@ -107,7 +107,7 @@ class Entrant:
         noise = Noise(before_ns=before, after_ns=after, cv=rounds.variation([*before, *after]))
         changes: dict[str, Any] = {"fields": {**found.fields, "timing": timing, "noise": noise}}
         claimed_s = self._claimed_ns * self._inner_loops * 1e-9
-        changes["notes"] = (*found.notes, *compare_clocks(claimed_s, self._spent_ns * 1e-9), *self._notes())
+        changes["notes"] = (*found.notes, *compare_clocks(claimed_s, self._spent_ns * 1e-9))
         if found.verdict == "ok" and self._spread > rounds.UNSTABLE:
             changes |= {"verdict": "unstable", "stage": "run", "message": self._unstable()}
         return msgspec.structs.replace(found, **changes)
@@ -156,13 +156,6 @@ class Entrant:
             f"95 % interval of the median is +-{self._spread:.0%} after {len(self._samples)} runs,"
             f" over {rounds.UNSTABLE:.0%}"
         )
-
-    def _notes(self) -> list[str]:
-        """How many turns were disturbed, and by what."""
-        reasons = [block.disturbed for block in self._blocks if block.disturbed]
-        if not reasons:
-            return []
-        return [f"{len(reasons)} of {len(self._blocks)} turns were taken again; the last time, {reasons[-1]}"]
 
 
 def compare_clocks(claimed_s: float, elapsed_s: float) -> list[str]:
