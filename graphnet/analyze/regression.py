@@ -9,7 +9,7 @@ import msgspec
 from scipy import stats
 
 from graphnet.analyze.differences import Difference
-from graphnet.analyze.pairs import floor_of
+from graphnet.analyze.pairs import wider_floor
 from graphnet.analyze.regression_pairs import Pair, pairs, unlike
 from graphnet.analyze.slower import Change, change, seconds
 from graphnet.analyze.stats import geometric_mean
@@ -219,9 +219,8 @@ def outcome(result: Result) -> str:
 
 
 def _floor(pair: Pair, machines: Sequence[Environment]) -> Floor | None:
-    """The higher one of both sides' machines."""
-    floors = [floor for side in pair[:2] if isinstance(side, Result) and (floor := floor_of(side, machines))]
-    return max(floors, key=lambda floor: floor.sequential, default=None)
+    """Of both sides' machines; one side is enough, where the other is absent."""
+    return wider_floor(pair.base or pair.known, pair.current or pair.known, machines)
 
 
 def _decided(rows: Sequence[Row]) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from graphnet.analyze.pairs import block_medians, time_ratio
+from graphnet.analyze.pairs import block_medians, round_logs, time_ratio
 from graphnet.analyze.stats import median_seconds
 from graphnet.evaluate.records import Floor, Result, Timing
 
@@ -64,7 +64,7 @@ def _p_of_samples(base: Result, current: Result, rounds: int) -> float:
     Samples within a block depend on each other, medians of blocks hardly do.
     """
     if rounds:
-        logs = _paired_logs(base, current)
+        logs = round_logs(base, current)
         return float(stats.wilcoxon(logs, alternative="greater").pvalue) if any(logs) else 1.0
     assert base.timing is not None
     assert current.timing is not None
@@ -82,17 +82,3 @@ def _whole_blocks(timing: Timing) -> bool:
     """Whether there are blocks that count, and they cut the samples without a rest."""
     counts = [block.samples for block in timing.blocks if not block.disturbed]
     return bool(counts) and min(counts) > 0 and sum(counts) == len(timing.samples_ns)
-
-
-def _paired_logs(base: Result, current: Result) -> list[float]:
-    """Logarithm of current over baseline time in each round of the race that both were in."""
-    mine = {timing.race: timing for timing in (current.timing, *current.more_timings) if timing and timing.race}
-    for timing in (base.timing, *base.more_timings):
-        if timing and timing.race in mine:
-            before, after = block_medians(timing), block_medians(mine[timing.race])
-            return [
-                math.log(after[number] / before[number])
-                for number in before
-                if before[number] > 0 and after.get(number, 0) > 0
-            ]
-    return []

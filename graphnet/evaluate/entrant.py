@@ -70,17 +70,20 @@ class Entrant:
 
     def turn(self, number: int, held_bytes: int) -> None:
         """Its block of a round, taken again while the machine disturbs it."""
-        for _ in range(REPEATS + 1):
+        for left in reversed(range(REPEATS + 1)):
             found = self._take(number, held_bytes)
             if found is None:
                 return
             block, samples = found
-            self._blocks.append(block)
-            if not block.disturbed:
+            reason = disturbance.disturbed(block, self._work.target.threads, os.cpu_count() or 1)
+            if not (reason and left and self._repeats < self._share.turns // 2):
+                self._blocks.append(block)
                 self._samples += samples.wall_ns
                 self._cpu += samples.cpu_ns
                 self._medians[number] = median(samples.wall_ns)
                 return
+            self._repeats += 1
+            self._blocks.append(msgspec.structs.replace(block, disturbed=reason))
             self._disturbed += samples.wall_ns
 
     def wants_more(self, first: Entrant | None) -> bool:
@@ -126,11 +129,6 @@ class Entrant:
             round=number, samples=len(samples.wall_ns), buffer_seed=seed, wall_ns=wall_ns,
             **disturbance.between(before, disturbance.take(pids)),
         )  # fmt: skip
-        reason = disturbance.disturbed(block, self._work.target.threads, os.cpu_count() or 1)
-        tries = sum(known.round == number for known in self._blocks)
-        if reason and tries < REPEATS and self._repeats < self._share.turns // 2:
-            self._repeats += 1
-            block = msgspec.structs.replace(block, disturbed=reason)
         return block, samples
 
     @property

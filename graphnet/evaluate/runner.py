@@ -20,6 +20,7 @@ from graphnet.errors import UsageError
 from graphnet.evaluate import environment, oracle, race
 from graphnet.evaluate.plan import Job, Limits, graph_passes
 from graphnet.evaluate.prepare import Preparation, Prepared, code_place, encoded, sizes, work_of
+from graphnet.evaluate.protocol import Work
 from graphnet.evaluate.records import Result, Verdict
 from graphnet.evaluate.server import Server, ServerDied, ServerRefused
 from graphnet.evaluate.servers import Servers
@@ -77,6 +78,33 @@ class _Entry(msgspec.Struct, frozen=True):
     index: int
     job: Job
     prepared: Prepared
+
+
+class _Racer(msgspec.Struct, frozen=True):
+    """A job that can be run."""
+
+    entry: _Entry
+    server: Server
+    work: Work
+    no_reference: str
+    """Why there is nothing to check it against; `""` if there is."""
+
+    def runner(self, folders: ExitStack) -> race.Runner:
+        """For a race; a job with a warm compilation has a folder for its caches, which is among `folders`."""
+        if not self.entry.job.warm:
+            return race.Runner(self.server, self.work)
+        folder = folders.enter_context(self.server.cache_folder())
+        return race.Runner(self.server, msgspec.structs.replace(self.work, cache=folder))
+
+    def explained(self, outcome: Outcome) -> Outcome:
+        """The outcome with what the child cannot know of its cause."""
+        if self.no_reference and outcome.stage == "check":
+            outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {self.no_reference}")
+        threads = self.server.ready.threads
+        if outcome.verdict in ("timeout", "crashed") and threads > 1:
+            note = f"the fork server has {threads} threads: a lock that one held at the fork may be the cause"
+            outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
+        return outcome
 
 
 class _Session:
@@ -137,68 +165,48 @@ class _Session:
 
     def _measure(self, entries: Sequence[_Entry]) -> dict[str, Result]:
         """One race; results by job key."""
-        started = {entry.index: datetime.now(UTC) for entry in entries}
-        outcomes: dict[int, Outcome] = {}
-        versions: dict[int, dict[str, str]] = {}
-        racing: list[tuple[_Entry, race.Runner]] = []
+        results: dict[str, Result] = {}
+        racers: list[_Racer] = []
+        for entry in entries:
+            found = self._racer(entry, [racer.entry for racer in racers])
+            if isinstance(found, _Racer):
+                racers.append(found)
+            else:
+                self._tell(entry)
+                results[entry.prepared.key] = self._result(entry, found, {}, datetime.now(UTC))
+        started: dict[int, datetime] = {}
+
+        def starting(number: int) -> None:
+            started.setdefault(number, datetime.now(UTC))
+            self._tell(racers[number].entry)
+
         with ExitStack() as folders:
-            for entry in entries:
-                outcome, runner = self._runner(entry, [known for known, _ in racing])
-                if outcome:
-                    self._tell(entry)
-                    outcomes[entry.index] = outcome
-                if runner:
-                    if entry.job.warm:
-                        folder = folders.enter_context(runner.server.cache_folder())
-                        runner = race.Runner(runner.server, msgspec.structs.replace(runner.work, cache=folder))
-                    racing.append((entry, runner))
-
-            def starting(number: int) -> None:
-                started[racing[number][0].index] = datetime.now(UTC)
-                self._tell(racing[number][0])
-
-            runners = [runner for _, runner in racing]
-            found = race.run(runners, self._limits, starting)
-            for (entry, runner), outcome in zip(racing, found, strict=True):
-                if entry.job.warm:
+            runners = [racer.runner(folders) for racer in racers]
+            outcomes = race.run(runners, self._limits, starting)
+            for number, (racer, runner, outcome) in enumerate(zip(racers, runners, outcomes, strict=True)):
+                if racer.entry.job.warm:
                     outcome = compile_again(runner.server, runner.work, outcome, self._limits)
-                outcomes[entry.index] = self._explained(entry, runner.server, outcome)
-                versions[entry.index] = runner.server.ready.versions
-        return {
-            entry.prepared.key: self._result(
-                entry, outcomes[entry.index], versions.get(entry.index, {}), started[entry.index]
-            )
-            for entry in entries
-        }  # fmt: skip
+                results[racer.entry.prepared.key] = self._result(
+                    racer.entry, racer.explained(outcome), racer.server.ready.versions, started[number]
+                )
+        return results
 
-    def _runner(self, entry: _Entry, beside: Sequence[_Entry]) -> tuple[Outcome | None, race.Runner | None]:
-        """What a job needs to take part in a race; or its outcome, where it cannot."""
+    def _racer(self, entry: _Entry, beside: Sequence[_Entry]) -> _Racer | Outcome:
+        """What a job needs to take part in a race beside others; or its outcome, where it cannot."""
         job, prepared = entry.job, entry.prepared
         problem = prepared.error or self._difference(job, prepared)
         if problem:
-            return _failed("error", problem), None
-        reference, _ = self._reference(job, prepared)
+            return _failed("error", problem)
+        reference, no_reference = self._reference(job, prepared)
         compiler = compilers.split(job.compiler)[0]
         mine = compiler, job.python
         number = sum((compilers.split(other.job.compiler)[0], other.job.python) == mine for other in beside)
         try:
             server = self._servers.get(compiler, job.python, number)
         except (ServerDied, ServerRefused) as error:
-            return _failed("error" if isinstance(error, ServerRefused) else "crashed", str(error)), None
+            return _failed("error" if isinstance(error, ServerRefused) else "crashed", str(error))
         work = work_of(job, prepared.states[-1], prepared.original, reference)
-        return None, race.Runner(server, msgspec.structs.replace(work, code=code_place(job, prepared)))
-
-    def _explained(self, entry: _Entry, server: Server, outcome: Outcome) -> Outcome:
-        """The outcome with what only we know of its cause."""
-        _, problem = self._reference(entry.job, entry.prepared)
-        if problem and outcome.stage == "check":
-            outcome = msgspec.structs.replace(outcome, message=f"no reference outputs: {problem}")
-        if outcome.verdict in ("timeout", "crashed") and server.ready.threads > 1:
-            note = (
-                f"the fork server has {server.ready.threads} threads: a lock that one held at the fork may be the cause"
-            )
-            outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
-        return outcome
+        return _Racer(entry, server, msgspec.structs.replace(work, code=code_place(job, prepared)), no_reference)
 
     def _result(self, entry: _Entry, outcome: Outcome, versions: dict[str, str], started: datetime) -> Result:
         job, graph = entry.job, entry.prepared.original

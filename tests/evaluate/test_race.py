@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,8 +65,7 @@ def test_programs_take_turns_in_random_order(race: Callable[..., list[Result]], 
     assert {block.round for block in one.blocks} >= set(range(20))
     assert {block.round for block in other.blocks} >= set(range(20))
     names = [turn.name for turn in log()][2:-2]  # without the first runs and the checks
-    runs_in_a_row = max(len(part) for part in "".join(name[0] for name in names).replace("FS", "F S").split())
-    assert runs_in_a_row < len(names) / 2, "not one after the other"
+    assert max(len(list(group)) for _, group in groupby(names)) < len(names) / 2, "not one after the other"
     firsts = {tuple(names[place : place + 2]) for place in range(0, 40, 2)}
     assert len(firsts) > 1, "the order within rounds varies"
 
