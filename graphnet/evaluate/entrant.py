@@ -20,6 +20,8 @@ from graphnet.evaluate.supervise import Outcome, Watched
 
 REPEATS = 2
 """A disturbed turn is taken again so often in one round; in all, half as many turns as the program has."""
+LAST_RUNS = 5
+"""Of the warm-up, which agree with each other."""
 _CLOCK_SLACK_S = 0.5
 
 
@@ -54,7 +56,7 @@ class Entrant:
         self._job.start(held_bytes)
         warm_up = self._job.warm_up
         if warm_up is not None:
-            run_ns = median(warm_up.times_ns[-rounds.RUNS_OF_A_TURN :])
+            run_ns = median(warm_up.times_ns[-LAST_RUNS:])
             self._share = rounds.share(round(run_ns * warm_up.inner_loops), int(self._work.budget_s * 1e9))
         self._measure_memory()
 

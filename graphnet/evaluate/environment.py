@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from graphnet.evaluate import affinity, procfs
+from graphnet.evaluate import cpus, procfs
 from graphnet.evaluate.records import Environment, Floor, Peaks
 
 ISA_FLAGS = (
@@ -46,7 +46,7 @@ def detect() -> Environment:
     """This machine: CPU, instruction sets, usable CPUs, memory, system, Python, governor, FACTS."""
     model, flags = _cpu()
     facts = Environment(
-        key="", cpu_model=model, cpu_count=affinity.usable_cpus(), memory_bytes=procfs.memory_limit_bytes(),
+        key="", cpu_model=model, cpu_count=cpus.usable_cpus(), memory_bytes=procfs.memory_limit_bytes(),
         os=f"{platform.system()} {platform.release()} {platform.machine()}", python=platform.python_version(),
         governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         isa=tuple(flag for flag in ISA_FLAGS if flag in flags), facts=_facts(),

@@ -1,9 +1,12 @@
 """How long a program is timed: its share of the rounds of a race, and when there were enough of them.
 
-A race has 20 rounds, in each of which every program has one turn. A program that its budget allows 100 runs takes 5 in
-each turn (more if these are shorter than 10 ms); one that is too slow for that has fewer turns, at least 5, spread over
-the rounds, and never fewer than 5 runs. There are more rounds, up to 100, while budget is left and the ratio of a
+A race has 50 rounds, in each of which every program has one turn. A program that its budget allows 100 runs takes 2 in
+each turn (more if these are shorter than 4 ms); one that is too slow for that has fewer turns, at least 5, spread over
+the rounds, and never fewer than 5 runs. There are more rounds, up to 250, while budget is left and the ratio of a
 program to the first one is uncertain by more than 1 %, or its own median by more than 15 %.
+
+Turns are short since most noise is shared by the runs of a turn (the load of the machine, the places of buffers): how
+far a ratio can be trusted hangs on the number of rounds, hardly on the runs in each.
 """
 
 from __future__ import annotations
@@ -17,21 +20,25 @@ import msgspec
 from graphnet.evaluate.protocol import Turn
 
 NO_TURN = Turn()
-ROUNDS = 20
-MOST_ROUNDS = 100
+ROUNDS = 50
+MOST_ROUNDS = 250
 FEWEST_TURNS = 5
-RUNS_OF_A_TURN = 5
+RUNS_OF_A_TURN = 2
 ENOUGH_RUNS = ROUNDS * RUNS_OF_A_TURN
-LEAST_NS = 10_000_000
+LEAST_NS = 4_000_000
 REWARM_NS = 1_000_000
-SHORT_NS = 20_000_000
-"""Runs longer than this are not repeated untimed before a turn of a few: filling the caches is little of one."""
+SHORT_NS = 10_000_000
+"""Longer runs are not repeated untimed before a turn: to fill the caches takes a few hundredths of one."""
 PRECISION = 0.01
 """Half-width of the 95 % interval of a ratio, relative, down to which it is worth more rounds."""
 UNSTABLE = 0.15
 """Half-width of the 95 % interval of the median, relative to the median, beyond which it is no figure."""
 MORE_FOR_UNSTABLE = 3
 """Times the budget that an unstable program may take."""
+_BITS = ROUNDS.bit_length()
+_IN_ORDER = sorted(range(ROUNDS), key=lambda number: f"{number:0{_BITS}b}"[::-1])
+_PLACE = {number: place for place, number in enumerate(_IN_ORDER)}
+"""Of each round, when the rounds are taken by their bits read backwards, which spreads any number of them."""
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -41,24 +48,23 @@ class Share(msgspec.Struct, frozen=True):
     turn: Turn
 
     def takes_part(self, number: int) -> bool:
-        """Whether it has a turn in this round: its turns are spread evenly over each 20 rounds."""
-        place = number % ROUNDS
-        return (place + 1) * self.turns // ROUNDS > place * self.turns // ROUNDS
+        """Whether it has a turn in this round: its turns are spread over each 50, and are among those of any larger
+        share, so that a slow program has all its turns beside a fast one.
+        """
+        return _PLACE[number % ROUNDS] < self.turns
 
 
 def share(sample_ns: int, budget_ns: int) -> Share:
     """The share of a program whose samples take so long."""
     total = min(ENOUGH_RUNS, max(FEWEST_TURNS, budget_ns // max(1, sample_ns)))
     turns = max(FEWEST_TURNS, min(ROUNDS, total // RUNS_OF_A_TURN))
-    runs = total // turns
-    rewarm = runs >= RUNS_OF_A_TURN or sample_ns < SHORT_NS
     return Share(
         turns,
         Turn(
-            runs=runs,
+            runs=total // turns,
             least_ns=LEAST_NS,
             most_ns=max(1, budget_ns // turns),
-            rewarm_ns=REWARM_NS if rewarm else 0,
+            rewarm_ns=REWARM_NS if sample_ns < SHORT_NS else 0,
         ),
     )
 

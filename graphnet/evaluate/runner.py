@@ -17,7 +17,7 @@ import msgspec
 from graphnet import compilers
 from graphnet.compilers import Target
 from graphnet.errors import UsageError
-from graphnet.evaluate import environment, oracle, race
+from graphnet.evaluate import cpus, environment, oracle, race
 from graphnet.evaluate.plan import Job, Limits, graph_passes
 from graphnet.evaluate.prepare import Preparation, Prepared, code_place, encoded, sizes, work_of
 from graphnet.evaluate.protocol import Work
@@ -61,10 +61,11 @@ def run(
     `resume` goes on with the store's newest run: jobs that it has are not run again, their stored result is yielded.
     Without it a new run begins. A job that is listed twice is run once. Closing the iterator, or an exception such as
     KeyboardInterrupt, kills the running children and leaves the store with the results that were yielded.
-    Raises UsageError (not Linux; resumed with other settings), StoreError (disk full).
+    Raises UsageError (not Linux; more threads than CPUs; resumed with other settings), StoreError (disk full).
     """
     if sys.platform != "linux":
         raise UsageError("evaluation needs Linux: children are forked and watched through /proc")
+    cpus.require_cpus(max((job.target.threads for job in jobs), default=1))
     session = _Session(jobs, store, limits or Limits(), resume, progress)
     try:
         yield from session.results()

@@ -21,7 +21,7 @@ from graphnet.analyze.pairs import time_ratio
 from graphnet.compilers import Target, torch_program
 from graphnet.compilers.torch_program import TorchProgram
 from graphnet.errors import UsageError
-from graphnet.evaluate import affinity, oracle, rounds, timing, worker
+from graphnet.evaluate import cpus, oracle, rounds, timing, worker
 from graphnet.evaluate.plan import Job, graph_digest
 from graphnet.evaluate.records import Block, Peaks, Result, Timing
 from graphnet.evaluate.runner import run
@@ -182,7 +182,7 @@ def test_ort_2512_one_thread_is_one_thread_of_all_pools_together(name: str) -> N
 
 def test_ort_2512_no_more_threads_than_cpus() -> None:
     with pytest.raises(UsageError, match="this process may use"):
-        affinity.cpus_for((os.cpu_count() or 1) + 1)
+        cpus.require_cpus((os.cpu_count() or 1) + 1)
 
 
 def test_tensorrt_llm_6142_every_shape_is_compiled_and_counted() -> None:

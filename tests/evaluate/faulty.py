@@ -127,11 +127,11 @@ class TwoDevices(Faulty):
 
 
 class CpuOracle(Faulty):
-    """Right, as a reference, on the CPU with 3 threads and without options; leaves a line in FAULTY_LOG each time."""
+    """Right, as a reference, on the CPU with 2 threads and without options; leaves a line in FAULTY_LOG each time."""
 
     def configure(self, target: Target) -> dict[str, Any]:
         _log("configure")
-        assert target == Target(threads=3), target
+        assert target == Target(threads=2), target
         return {}
 
     def compile(self, graph: Graph, tensors: Tensors, target: Target) -> FaultyProgram:

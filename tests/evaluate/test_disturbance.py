@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphnet.evaluate import affinity, cgroup, disturbance
+from graphnet.evaluate import cgroup, disturbance
 from graphnet.evaluate.disturbance import Snapshot, between, disturbed, take
 from graphnet.evaluate.records import Block
 
@@ -147,13 +147,13 @@ def test_turn_of_one_tick(told: dict[str, int], words: str) -> None:
 @pytest.fixture
 def spinning() -> Iterator[list[subprocess.Popen[bytes]]]:
     """Two processes on one CPU that never sleep, both suspended."""
-    (cpu,) = affinity.cpus_for(1)
+    cpu = min(os.sched_getaffinity(0))
     program = "print('up', flush=True)\nwhile True: pass"
     pair = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(2)]
     for child in pair:
         assert child.stdout is not None
         child.stdout.readline()
-        affinity.pin(child.pid, [cpu])
+        os.sched_setaffinity(child.pid, [cpu])
         _suspend(child.pid)
     yield pair
     for child in pair:

@@ -250,13 +250,13 @@ def jobs_without_reference(graph: Graph, threads: int) -> list[Job]:
 
 
 def test_reference_is_made_on_the_cpu_and_once(symbolic: Graph, limits: Limits, log: Path) -> None:
-    results = list(run(jobs_without_reference(symbolic, 3), limits=limits))
+    results = list(run(jobs_without_reference(symbolic, 2), limits=limits))
     assert [(result.verdict, result.message) for result in results] == [("ok", "")] * 2
     assert log.read_text().splitlines() == ["configure"]
 
 
 def test_failed_reference_is_not_tried_again(symbolic: Graph, limits: Limits, log: Path) -> None:
-    results = list(run(jobs_without_reference(symbolic, 2), limits=limits))
+    results = list(run(jobs_without_reference(symbolic, 1), limits=limits))
     for result in results:
         assert (result.verdict, result.stage) == ("error", "check")
         assert "no reference outputs: error in load" in result.message
@@ -270,7 +270,7 @@ def test_cache_that_cannot_be_used_or_is_relative(
     (tmp_path / "file").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRAPHNET_CACHE", cache)
-    results = list(run(jobs_without_reference(symbolic, 3), limits=limits))
+    results = list(run(jobs_without_reference(symbolic, 2), limits=limits))
     assert [result.verdict for result in results] == ["ok", "ok"]
     assert log.read_text().splitlines() == ["configure"], "kept for this run at least"
 
