@@ -54,7 +54,7 @@ def gate(
     graph: Annotated[
         list[str] | None, typer.Option(help="--live: graph file, folder or subset; the collection by itself.")
     ] = None,
-    budget: Annotated[float, typer.Option(help="--live: seconds of timed runs of each build.")] = 10.0,
+    budget: Annotated[float, typer.Option(help="--live: seconds of timed runs of each build in a race.")] = 3.0,
     allow_environment_change: Annotated[
         bool, typer.Option("--allow-environment-change", help="Compare unlike CPUs, threads and versions all the same.")
     ] = False,
@@ -80,9 +80,7 @@ def gate(
     )  # fmt: skip
     if made:
         told = evaluator.tell_error if form is not Format.text and not output else console.print
-        found = settle(
-            found, Live(made, graph or ()), budget, (*after.environments, *before.found.environments), told
-        )  # fmt: skip
+        found = settle(found, Live(made, graph or ()), budget, told)
     _report(found, form, output)
     raise typer.Exit(found.outcome)
 

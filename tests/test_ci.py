@@ -178,7 +178,8 @@ def test_live_from_the_command_line(
     )
     options = ("--live", "--baseline-compiler=onnxruntime:basic", f"--graph={tmp_path / 'g.json'}", "--budget=3")
     assert judge(monkeypatch, base, slow, *options) == expected
-    assert [(job.compiler, job.budget_s) for job in asked] == [("onnxruntime:basic", 3.0), ("onnxruntime", 3.0)]
+    assert {(job.compiler, job.budget_s) for job in asked[::2]} == {("onnxruntime:basic", 3.0)}
+    assert {(job.compiler, job.budget_s) for job in asked[1::2]} == {("onnxruntime", 3.0)}
     assert "measuring again: g on onnxruntime" in capsys.readouterr().out
 
 

@@ -37,12 +37,15 @@ class Live(NamedTuple):
     """A pair measured again, both builds taking turns."""
 
     ratio: float | None = None
-    """Performance over that of the baseline build; None when it could not be measured."""
+    """Performance over that of the baseline build, geometric mean over races; None when it could not be measured."""
     low: float | None = None
+    """Lower end of the 95 % interval (Student's t over races)."""
     high: float | None = None
+    races: int = 0
     rounds: int = 0
+    """Of all races together."""
     budget_s: float = 0.0
-    """Of each build, in the last measurement."""
+    """Of each build in each race."""
     problem: str = ""
     """Why it could not be measured."""
 

@@ -55,7 +55,7 @@ def _message(row: Row) -> str:
         times = f"{milliseconds(row.before_s)} ms before, {milliseconds(row.after_s)} ms now"
         parts.append(f"ratio {ratio(row.change)}, threshold {row.threshold:g}, q {q_text(row)}, {times}")
     if row.live and row.live.ratio is not None:
-        parts.append(f"taking turns {ratio(row.live)} in {row.live.rounds} rounds")
+        parts.append(f"taking turns {ratio(row.live)} in {row.live.races} races, {row.live.rounds} rounds")
     return "; ".join(filter(None, parts))
 
 

@@ -146,7 +146,7 @@ def test_text_shows_a_second_measurement_where_there_was_one() -> None:
     assert "taking turns" not in text(found).replace("both builds taking turns", "")
     settled = settle(found, lambda result, budget: turns(0.8), 10)
     assert "0.80" in text(settled)
-    assert json.loads(gate_json(settled))["rows"][0]["live"]["rounds"] == 20
+    assert json.loads(gate_json(settled))["rows"][0]["live"]["rounds"] == 80
     assert "taking turns 0.8" in gate_junit(settled).decode()
 
 
