@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+
 from graphnet.compilers import Target, Tensors
 from graphnet.compilers.onnxruntime import OnnxRuntime, OnnxRuntimeProgram
 from graphnet.ir.graph import Graph
