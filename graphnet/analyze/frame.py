@@ -36,7 +36,7 @@ def covered_share(result: Result, only_named: bool = False) -> float | None:
 def row(result: Result, environments: Iterable[Environment] = ()) -> dict[str, object]:
     """The columns of one result. Times in seconds, memory in bytes, throughput in FLOP/s; shares of measured peaks."""
     shares = roofline.of_result(result, roofline.peaks_of(result, environments))
-    timing = summarize(result.timing.samples_ns) if result.timing else None
+    timing = summarize(result.timing) if result.timing else None
     seconds = latency(result)
     return {
         "graph_id": result.graph_id or result.graph,

@@ -19,14 +19,14 @@ meta-analysis (DerSimonian and Laird 1986): its variance, from `Floor`, is added
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
 import numpy as np
 from scipy import stats
 
-from graphnet.analyze.stats import median_ratio, median_seconds, ratio_interval
+from graphnet.analyze.stats import blocks_of, median_ratio, median_seconds, ratio_interval
 from graphnet.evaluate.records import Environment, Floor, Result, Timing
 
 RESAMPLES = 1000
@@ -140,7 +140,7 @@ def floors_of(results: Iterable[Result], environments: Iterable[Environment]) ->
 def block_medians(timing: Timing) -> dict[int, float]:
     """Median seconds of one inference in each round that has a block which counts; of several, the last one."""
     medians = {}
-    for number, samples in _blocks(timing):
+    for number, samples in blocks_of(timing):
         medians[number] = median_seconds(samples)
     return medians
 
@@ -215,18 +215,7 @@ def _unpaired_interval(base: Timing, other: Timing) -> tuple[float, float] | Non
 
 def _units(timing: Timing) -> Sequence[float]:
     """What may be taken as independent, in nanoseconds: medians of blocks; samples where there are no blocks."""
-    return [float(np.median(samples)) for _, samples in _blocks(timing)] or timing.samples_ns
-
-
-def _blocks(timing: Timing) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Round and samples of each block that counts; blocks without samples are left out."""
-    at = 0
-    for block in timing.blocks:
-        if not block.disturbed:
-            samples = timing.samples_ns[at : at + block.samples]
-            at += block.samples
-            if samples:
-                yield block.round, samples
+    return [float(np.median(samples)) for _, samples in blocks_of(timing)] or timing.samples_ns
 
 
 def _timings(result: Result) -> list[Timing]:

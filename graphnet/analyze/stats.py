@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
 from scipy import stats
+
+from graphnet.evaluate.records import Timing
 
 RESAMPLES = 2000
 
@@ -16,7 +18,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     median: float
     low: float
-    """Lower end of the 95 % bootstrap interval of the median."""
+    """Lower end of the 95 % bootstrap interval of the median, over blocks where there are any."""
     high: float
     min: float
     mean: float
@@ -25,17 +27,41 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
-def summarize(samples_ns: Sequence[int]) -> Summary:
-    """Summary of raw samples in nanoseconds. Raises ValueError without samples."""
-    if not samples_ns:
+def summarize(timing: Timing) -> Summary:
+    """Summary of the raw samples. Raises ValueError without samples."""
+    if not timing.samples_ns:
         raise ValueError("no samples to summarise")
-    seconds = np.asarray(samples_ns, dtype=np.float64) * 1e-9
-    low, high = median_interval(seconds)
+    seconds = np.asarray(timing.samples_ns, dtype=np.float64) * 1e-9
+    low, high = _interval(timing, seconds)
     p90, p99 = np.quantile(seconds, (0.9, 0.99))
     return Summary(
         median=float(np.median(seconds)), low=low, high=high, min=float(seconds.min()), mean=float(seconds.mean()),
         p90=float(p90), p99=float(p99), count=len(seconds),
     )  # fmt: skip
+
+
+def _interval(timing: Timing, seconds: np.ndarray) -> tuple[float, float]:
+    """Of the median. Samples of one block are alike: drawn one by one they would make the interval too narrow.
+
+    So it is that of the median of block medians, relative to that, around the median of all samples.
+    """
+    medians = np.asarray([np.median(samples) for _, samples in blocks_of(timing)], dtype=np.float64)
+    if len(medians) < 2 or not medians.all():
+        return median_interval(seconds)
+    low, high = median_interval(medians)
+    scale = float(np.median(seconds) / np.median(medians))
+    return low * scale, high * scale
+
+
+def blocks_of(timing: Timing) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Round and samples (ns) of each block that counts, in the order of time; blocks without samples are left out."""
+    at = 0
+    for block in timing.blocks:
+        if not block.disturbed:
+            samples = timing.samples_ns[at : at + block.samples]
+            at += block.samples
+            if samples:
+                yield block.round, samples
 
 
 def median_seconds(samples_ns: Sequence[float]) -> float:

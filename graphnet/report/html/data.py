@@ -214,7 +214,7 @@ def _rows(
 
 def cell(result: Result, base: Result | None, environment: Environment | None = None) -> Cell:
     """One result against the baseline's of the same row, with the noise floor of their machine."""
-    timing = summarize(result.timing.samples_ns) if result.timing else None
+    timing = summarize(result.timing) if result.timing else None
     gain = speedup(base, result, [environment] if environment else []) if base else None
     measured = result.noise and result.noise.before_ns
     return Cell(
